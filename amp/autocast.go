@@ -54,6 +54,7 @@ type autocast struct {
 	dtype   tensor.DType // as chosen; may be DeviceDefault
 	enabled bool
 	cache   bool
+	weights *WeightCache // nil for none
 }
 
 // Autocast makes a graph that runs each operation in the precision that suits it (torch.autocast): matrix products in dt, which
@@ -79,7 +80,7 @@ func Region(g *autograd.Graph, o Option, f func()) {
 	before := g.SetCaster(nil)
 	a := &autocast{enabled: true, cache: true}
 	if outer, ok := before.(*autocast); ok {
-		a.dtype, a.cache = outer.dtype, outer.cache
+		a.dtype, a.cache, a.weights = outer.dtype, outer.cache, outer.weights
 	}
 	if o != nil {
 		o.applyTo(a)

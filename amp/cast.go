@@ -2,6 +2,7 @@ package amp
 
 import (
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -40,6 +41,14 @@ func (a *autocast) Cast(op string, in []*autograd.Variable) ([]*autograd.Variabl
 // Widens implements autograd.Widener.
 func (a *autocast) Widens(op string) bool { return a.enabled && classes[op] == Float32Inside }
 
+// Lowers implements autograd.Lowerer.
+func (a *autocast) Lowers(g *autograd.Graph, op string) tensor.DType {
+	if !a.enabled || classes[op] != LowerPrecision || a.check() != nil {
+		return 0
+	}
+	return a.lower(g)
+}
+
 // eligible reports whether autocast may convert v: floating-point, but not float64, which whoever uses it has asked for.
 // Numbers of classes, masks and doubles pass as they are.
 func eligible(v *autograd.Variable) bool { return v.DType().IsFloat() && v.DType() != tensor.Float64 }
@@ -67,7 +76,7 @@ func (a *autocast) all(in []*autograd.Variable, dt, lower tensor.DType) []*autog
 			continue
 		}
 		if a.cache && dt == lower && isWeight(v) {
-			in[i] = cached(v, dt)
+			in[i] = a.cached(v, dt)
 		} else {
 			in[i] = v.To(dt)
 		}
@@ -95,9 +104,14 @@ type castKey struct {
 
 // cached is v converted to dt, once per graph. Memo makes it as outside of NoGrad, so that a cast which was first needed inside
 // serves a training step outside too, and keeps it until the graph is released.
-func cached(v *autograd.Variable, dt tensor.DType) *autograd.Variable {
+func (a *autocast) cached(v *autograd.Variable, dt tensor.DType) *autograd.Variable {
 	if !v.Alive() {
 		return v // the operation will say so
 	}
-	return v.Graph().Memo(castKey{v, dt, v.Version()}, func() *autograd.Variable { return v.To(dt) })
+	return v.Graph().Memo(castKey{v, dt, v.Version()}, func() *autograd.Variable {
+		if t := a.weights.take(v, dt); t != nil {
+			return autograd.Converted(training.Key{}, v, t)
+		}
+		return v.To(dt)
+	})
 }

@@ -35,7 +35,10 @@
 //
 // Conversions are operations of the graph. Gradients come back through them, so that each leaf gets a gradient in its own
 // type: parameters stay in float32, and so do their gradients and what an optimizer keeps. Gradient rules themselves are never
-// cast: they run in the types of their forward operation.
+// cast: they run in the types of their forward operation, but for the weight and bias of a linear layer, whose gradients are sums in float32 that are
+// not rounded on their way to the parameter.
+//
+// Norms return float32. One whose result only linear layers read writes lower precision at once: nn.LayerNormLayer.BeforeLinear.
 //
 // Region changes autocast for a part of a program, and nests.
 //
@@ -44,7 +47,8 @@
 // What is converted for one operation is freed when that operation has run, except what it saves for backward. Weights are used
 // again, by other layers and other steps of a sequence, so their casts are kept: one 16-bit copy of each float32 leaf that
 // requires a gradient, for each lower precision, from its first use until Graph.Release. CacheEnabled(false) trades
-// that memory for a conversion at each use. A weight that is changed in place is cast anew.
+// that memory for a conversion at each use. A weight that is changed in place is cast anew. A WeightCache keeps them longer, for all graphs of a step, and
+// makes them in one launch.
 //
 // # GradScaler
 //

@@ -10,6 +10,10 @@ import (
 // deliver adds t, which it takes over, to the incoming gradient of v.
 func (b *backward) deliver(v *Variable, t *tensor.Tensor) error {
 	use(t, memmeter.Gradient)
+	t, err := b.oneType(v, t)
+	if err != nil {
+		return err
+	}
 	if err := b.g.sum(&v.buf, t); err != nil {
 		return err
 	}
@@ -24,8 +28,8 @@ func (b *backward) arrived(v *Variable) error {
 	if v.pending--; v.pending > 0 {
 		return nil
 	}
-	if v.param == nil && b.wanted == nil || v.param != nil && len(v.param.after.list) > 0 {
-		b.late = append(b.late, v) // when the node has let go of the gradient, an input's need not be copied
+	if v.param == nil && b.wanted == nil || v.param != nil && (len(v.param.after.list) > 0 || !writable(v.buf.t)) {
+		b.late = append(b.late, v) // when the node has let go of the gradient, it need not be copied
 		return nil
 	}
 	return b.settle(v)

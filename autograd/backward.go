@@ -92,10 +92,10 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	}
 	b.g.enter()
 	defer b.g.leave()
-	b.g.retaining, b.g.returning, b.g.running = b.retain, b.wanted != nil, true
+	b.g.retaining, b.g.returning, b.g.running, b.g.pass = b.retain, b.wanted != nil, true, b
 	returned := false
 	defer func() {
-		b.g.retaining, b.g.returning, b.g.running = false, false, false
+		b.g.retaining, b.g.returning, b.g.running, b.g.pass = false, false, false, nil
 		if !returned {
 			err = fmt.Errorf("%s: %w", name, ErrPanicked) // for the graph: the panic goes on
 		}
@@ -188,6 +188,9 @@ func (b *backward) pass(n *node, out *Variable) error {
 	}
 	if out.buf == nil { // one of several results, on which nothing depended
 		return nil
+	}
+	if err := b.asSeen(out); err != nil {
+		return err
 	}
 	if err := b.hooked(out, &out.hooks); err != nil {
 		return err

@@ -87,7 +87,8 @@
 // Each operation is a row of a table: the forward function, and beside it the rule of each input, with what of the forward pass the rule
 // reads. Every run of every operation goes through one place, where inputs are checked and cast (Caster), and another one, where
 // the result is put in the ledger and what the rules use is saved. Rules are written with the operations of package tensor; they sum
-// nothing for broadcasting and convert nothing: the engine brings each gradient to the shape and type of its input, adds
+// nothing for broadcasting and convert nothing: the engine brings each gradient to the shape and type of its input (but for types where
+// nobody looks and the next rule takes any: gradtype.go), adds
 // gradients up, in place where it can, and frees. A rule that is the last reader of a gradient which nobody else holds may write
 // over it: element-wise rules do. The ledger lists what a graph owns, apart from it, so that it can be freed when the graph is lost.
 //

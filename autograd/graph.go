@@ -20,11 +20,12 @@ type Graph struct {
 
 	err       error // the first one
 	released  bool
-	busy      int  // operations and passes under way, which call functions of users that may release the graph
-	running   bool // a backward pass is under way
-	guarded   bool // it counts as unreleased
-	inference bool // made with NoGrad: leaves require no gradients
-	noGrad    bool // operations record nothing: always in inference, else inside NoGrad
+	busy      int       // operations and passes under way, which call functions of users that may release the graph
+	running   bool      // a backward pass is under way
+	pass      *backward // which one
+	guarded   bool      // it counts as unreleased
+	inference bool      // made with NoGrad: leaves require no gradients
+	noGrad    bool      // operations record nothing: always in inference, else inside NoGrad
 	anomaly   bool
 	retaining bool    // a backward pass is under way that keeps what was saved
 	returning bool    // Grad is under way, which adds to no leaf

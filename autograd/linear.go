@@ -14,11 +14,11 @@ func (v *Variable) Linear(weight, bias *Variable) *Variable {
 var (
 	linear = define("linear", linearForward,
 		rule{uses: input(1), grad: linearGradInput},
-		rule{uses: input(0), grad: linearGradWeight})
+		rule{uses: input(0), grad: linearGradWeight, wide: true})
 	linearBias = define("linear_bias", linearForward,
 		rule{uses: input(1), grad: linearGradInput},
-		rule{uses: input(0), grad: linearGradWeight},
-		rule{grad: passGrad}) // summed over the rows by the engine
+		rule{uses: input(0), grad: linearGradWeight, wide: true},
+		rule{grad: linearGradBias, wide: true})
 )
 
 func linearForward(n *node) (*tensor.Tensor, error) {
@@ -37,12 +37,31 @@ func linearGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	return g.MatMul(n.savedInput(1))
 }
 
-// linearGradWeight is gᵀ @ v over all rows.
+// linearGradWeight is gᵀ @ v over all rows. Where the gradient shall be float32 it is computed as that, and not rounded to the type of g first; and
+// the bias's comes with it, from one kernel.
 func linearGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	var w work
 	rows := w.do(asRows(n.savedInput(0)))
 	g = w.do(asRows(g))
-	return w.result(w.do(g.Transpose(0, 1)).MatMul(rows))
+	dt := gradients.LinearWeightType(g)
+	if n.gradType(1) != dt {
+		return w.result(w.do(g.Transpose(0, 1)).MatMul(rows))
+	}
+	weight, bias, err := gradients.LinearWeight(g, rows, n.flowing(2) && n.gradType(2) == dt)
+	if bias != nil {
+		n.beside = n.g.ledger.add(bias)
+	}
+	return w.result(weight, err)
+}
+
+// linearGradBias is what linearGradWeight has computed of it, or else g, which the engine sums over the rows.
+func linearGradBias(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error) {
+	if n.beside == nil {
+		return passGrad(n, i, g)
+	}
+	t := n.g.ledger.surrender(n.beside)
+	n.beside = nil
+	return t, nil
 }
 
 // asRows joins all dimensions of t but the last into one. It is a view, unless t's strides do not allow it.

@@ -20,10 +20,12 @@ type node struct {
 	pass   uint64      // the last backward pass that reached the node
 	needed uint64      // the last pass of Grad that runs its rules
 	saved  []saved
-	freed  bool  // what it saved was freed by a backward pass
-	spare  bool  // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
-	wide   bool  // the caster wants the result in the type of computation; see Widener
-	site   *Site // if the graph detects anomalies
+	freed  bool   // what it saved was freed by a backward pass
+	spare  bool   // the rule that runs now is the last reader of its gradient, whose memory belongs to nobody else
+	beside *value // what the rule of one input has computed of another input's gradient, until that rule runs
+	landed bool   // the joint rule has added the gradient of input 0 to those that had arrived
+	wide   bool   // the caster wants the result in the type of computation; see Widener
+	site   *Site  // if the graph detects anomalies
 	host   *scope
 	few    [2]*Variable // where in is, of an operation of at most two inputs
 }

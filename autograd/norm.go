@@ -40,6 +40,16 @@ func defineNorm(name string, bias bool) (list norms) {
 	return list
 }
 
+// takeAnyGrad marks operations whose kernels read gradients in half precision too.
+func (l norms) takeAnyGrad() norms {
+	for _, o := range l {
+		if o != nil {
+			takesAnyGrad(o)
+		}
+	}
+	return l
+}
+
 // apply runs the operation for the inputs that are there. A bias without a weight is added afterwards: spread gives it the
 // dimensions to be broadcast by.
 func (l norms) apply(a normalizer, v, weight, bias *Variable, spread func(bias *Variable) *Variable) *Variable {
@@ -91,7 +101,12 @@ func normGrad(n *node, g *tensor.Tensor) (ts []*tensor.Tensor, err error) {
 	flows := func(i int) bool { return i < len(n.in) && n.flows(i) }
 	ts = make([]*tensor.Tensor, max(3, len(n.in)))
 	if !flows(0) && !flows(1) {
-		ts[2], err = a.biasGrad(g, n.in[2].Shape())
+		wide, err := g.To(n.in[2].dtype) // of half precision the sum would be rounded; else it is g itself
+		if err != nil {
+			return nil, err
+		}
+		defer wide.Release()
+		ts[2], err = a.biasGrad(wide, n.in[2].Shape())
 		return ts[:len(n.in)], err
 	}
 	t, m := n.savedInput(0), a.saved(n.stashed)
@@ -109,7 +124,9 @@ func normGrad(n *node, g *tensor.Tensor) (ts []*tensor.Tensor, err error) {
 		if a.inputNeedsSums() {
 			product, sum = ts[1], ts[2]
 		}
-		ts[0], err = a.grad(g, t, m, weight, product, sum)
+		if n.landed, err = n.addNormGrad(a, g, t, m, weight); err == nil && !n.landed {
+			ts[0], err = a.grad(g, t, m, weight, product, sum)
+		}
 	}
 	for i, t := range ts {
 		if err != nil || !flows(i) {
@@ -118,4 +135,16 @@ func normGrad(n *node, g *tensor.Tensor) (ts []*tensor.Tensor, err error) {
 		}
 	}
 	return ts[:len(n.in)], err
+}
+
+// addNormGrad adds the gradient of the input to those that have arrived there before, and reports whether it has.
+func (n *node) addNormGrad(a normalizer, g, t *tensor.Tensor, m tensor.Moments, weight *tensor.Tensor) (bool, error) {
+	adds, ok := a.(interface {
+		gradAdded(into, g, t *tensor.Tensor, m tensor.Moments, weight *tensor.Tensor) (bool, error)
+	})
+	v := n.in[0]
+	if b := n.g.pass; !ok || b == nil || b.create || !b.addable(n, v) {
+		return false, nil
+	}
+	return adds.gradAdded(v.buf.t, g, t, m, weight)
 }

@@ -27,6 +27,8 @@ type op struct {
 
 	// always says that a joint operation is recorded, with all that its rules use, whether or not an input needs a gradient.
 	always bool
+	// anyGrad says that the rules take a gradient of the result in any floating-point type, and not only in the result's: see gradtype.go.
+	anyGrad bool
 	// view says that the result shares the memory of the one input, wherever strides allow that.
 	view bool
 	// several, if set, computes several results, in place of forward; joints then computes the gradients of all inputs from
@@ -48,6 +50,8 @@ type rule struct {
 	grad func(n *node, i int, g *tensor.Tensor) (*tensor.Tensor, error)
 	none string // instead of grad: why the input has no gradient
 
+	// wide says that grad may return float32 for an input in half precision, if gradType says so.
+	wide bool
 	// add, if set, may run in place of grad when gradients of the input have arrived before: it adds this one to into, which is of
 	// the input's shape and type and belongs to nobody else. It is for gradients of which most is 0.
 	add func(n *node, i int, g, into *tensor.Tensor) error

@@ -73,6 +73,12 @@ type Caster interface {
 	Cast(op string, in []*Variable) ([]*Variable, error)
 }
 
+// Lowerer is a Caster that can say before an operation runs to which type of half precision it will convert inputs in float32: so that what they are made by can
+// write that type itself. It is 0 if they stay as they are.
+type Lowerer interface {
+	Lowers(g *Graph, op string) tensor.DType
+}
+
 // Widener is a Caster that wants some operations, which compute in float32 whatever they are given, to return float32 for inputs in
 // half precision: so their inputs need no conversion, which would take twice the memory. It is asked for cross_entropy.
 type Widener interface {

@@ -22,7 +22,7 @@ func (b *backward) rules(n *node) error {
 			continue
 		}
 		r := n.op.rule(i)
-		if r.add != nil && b.addable(n, v, g) {
+		if r.add != nil && g.DType() == v.dtype && b.addable(n, v) {
 			if err := r.add(n, i, g, v.buf.t); err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func (b *backward) rules(n *node) error {
 		n.spare = i == last && b.spare(n)
 		t, err := r.grad(n, i, g)
 		n.spare = false
-		if t, err = n.fit(i, t, err); err != nil {
+		if t, err = b.fit(n, i, t, err); err != nil {
 			return err
 		}
 		if err := b.deliver(v, t); err != nil {
@@ -70,8 +70,8 @@ func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, 
 }
 
 // addable reports whether a gradient of v may be added to those that have arrived before.
-func (b *backward) addable(n *node, v *Variable, g *tensor.Tensor) bool {
-	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && g.DType() == v.dtype && !n.g.anomaly
+func (b *backward) addable(n *node, v *Variable) bool {
+	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && v.buf.t.DType() == v.dtype && !n.g.anomaly
 }
 
 // joint is rules for operations that compute all gradients at once.
@@ -80,16 +80,22 @@ func (b *backward) joint(n *node, compute func() ([]*tensor.Tensor, error)) erro
 	if err != nil {
 		return err
 	}
+	landed := n.landed
+	n.landed = false
 	for i, v := range n.in {
 		if !b.flows(n, i) || err != nil {
 			ts[i].Release()
+			continue
+		}
+		if i == 0 && landed {
+			err = b.arrived(v)
 			continue
 		}
 		t := ts[i]
 		if t == nil { // no gradient is a gradient of zeros: what v depends on waits for one
 			t, err = tensor.Zeros(b.g.exec, v.dtype, v.Shape()...)
 		}
-		if t, err = n.fit(i, t, err); err == nil {
+		if t, err = b.fit(n, i, t, err); err == nil {
 			err = b.deliver(v, t)
 		}
 	}
@@ -98,12 +104,17 @@ func (b *backward) joint(n *node, compute func() ([]*tensor.Tensor, error)) erro
 
 // fit brings what the rule of input i returned to the input's shape and type. It takes t over.
 func (n *node) fit(i int, t *tensor.Tensor, err error) (*tensor.Tensor, error) {
+	return n.fitAs(i, n.in[i].dtype, t, err)
+}
+
+// fitAs is fit for another type.
+func (n *node) fitAs(i int, dt tensor.DType, t *tensor.Tensor, err error) (*tensor.Tensor, error) {
 	v := n.in[i]
 	if err == nil && !t.Shape().Equal(v.Shape()) {
 		t, err = after(t, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.SumTo(v.Shape()...) })
 	}
-	if err == nil && t.DType() != v.dtype {
-		t, err = after(t, func(t *tensor.Tensor) (*tensor.Tensor, error) { return t.To(v.dtype) })
+	if err == nil {
+		t, err = converted(t, dt)
 	}
 	if err == nil && n.g.anomaly {
 		t, err = finite(t)

@@ -198,7 +198,7 @@ func typed(t *testing.T, op string, err error) {
 var helped = map[string]bool{
 	"SoftmaxGrad": true, "LogSoftmaxGrad": true, "AttentionGrad": true,
 	"AttentionGradInto": true, "LayerNormGrad": true, "LayerNormSums": true, "GroupNormGrad": true, "GroupNormSums": true, "BatchNorm": true,
-	"BatchNormGrad": true, "EmbeddingBagGrad": true,
+	"BatchNormGrad": true, "EmbeddingBagGrad": true, "LayerNormGradAdd": true,
 }
 
 func TestHelpedOperations_AreTestedWithoutHelp(t *testing.T) {

@@ -132,6 +132,17 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 	if a.dtype == in && b.dtype == in {
 		return pointwise(name, id, a.exec, out, &l, s, a, b)
 	}
+	if half, wide := mixed(a, b); id == op.Add && half != nil && s.f[0] == 1 {
+		r, err := alloc(name, a.exec, Float32, &l)
+		if err != nil {
+			return nil, err
+		}
+		if err := addMixed(name, a.exec, r, half, wide); err != nil {
+			r.Release()
+			return nil, err
+		}
+		return r, nil
+	}
 	return binaryAs(name, id, a, b, in, out, &l, s)
 }
 

@@ -95,6 +95,10 @@ func (t *Tensor) addInPlace(name string, u *Tensor, alpha float64) error {
 		t.storage.changed()
 		return t.write(name, &t.layout, sum, &sum.layout)
 	}
+	if half, wide := mixed(u, t); wide == t && alpha == 1 && half.storage != t.storage {
+		t.storage.changed()
+		return addMixed(name, t.exec, t, half, t)
+	}
 	x, err := u.as(name, t.dtype, t.exec)
 	if err != nil {
 		return err

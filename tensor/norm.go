@@ -127,6 +127,13 @@ func (n *normalisation) out(dt DType, l, as *layout) *Tensor {
 	return r
 }
 
+// at is full where t lies in its storage.
+func (n *normalisation) at(t *Tensor) *layout {
+	l := n.full
+	l.offset = t.layout.offset
+	return &l
+}
+
 // stats makes a result that holds statistics, with count elements.
 func (n *normalisation) stats(count int) *Tensor {
 	l := flat(count)

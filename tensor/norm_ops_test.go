@@ -32,6 +32,21 @@ var normOperations = map[string]operation{
 	"LayerNormGrad given": func(in tensors, a args) (*tensor.Tensor, error) {
 		return gradients.LayerNorm(in[0], in[1], a.ints(0), given(in), optional(in, 4))
 	},
+	"LayerNormForward": func(in tensors, a args) (*tensor.Tensor, error) {
+		return only(gradients.LayerNormForward(tensor.BFloat16, in[0], a.ints(1), optional(in, 1), optional(in, 2), a.float(0), false))
+	},
+	"LayerNormGradAdd": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		out, m, err := tensor.LayerNorm(in[2], a.ints(1), nil, nil, a.float(0))
+		if err != nil {
+			return err
+		}
+		defer out.Release()
+		defer m.Release()
+		return gradients.LayerNormAdd(t, in[1], in[2], a.ints(1), m, optional(in, 3))
+	}),
+	"LayerNormGradAdd given": inPlace(func(t *tensor.Tensor, in tensors, a args) error {
+		return gradients.LayerNormAdd(t, in[1], in[2], a.ints(0), given(in[1:]), optional(in, 5))
+	}),
 	"LayerNormSums": func(in tensors, a args) (*tensor.Tensor, error) {
 		out, m, err := tensor.RMSNorm(in[1], a.ints(1), nil, a.float(0))
 		return withMoments(out, m, err, func(m tensor.Moments) (*tensor.Tensor, error) {
@@ -90,6 +105,11 @@ var normSamples = []sample{
 	{"LayerNormGrad", "float32[2 3] ~float32[3 2] float32[3]", args{1e-5, 3.0}},
 	{"LayerNormGrad", "float32[2 3] float32[2 3]", args{1e-5, 3.0}},
 	{"LayerNormGrad given", "float32[2 3] ~float32[3 2] float32[2] float32[2] float32[3]", args{3.0}},
+	{"LayerNormGrad given", "bfloat16[2 3] float32[2 3] float32[2] float32[2] float32[3]", args{3.0}},
+	{"LayerNormSums given", "float16[2 3] ~float32[3 2] float32[2] float32[2]", args{3.0}},
+	{"LayerNormForward", "float32[2 3] float32[3] float32[3]", args{1e-5, 3.0}}, {"LayerNormForward", "~float32[3 2]", args{1e-5, 3.0}},
+	{"LayerNormGradAdd", "float32[2 3] float32[2 3] ~float32[3 2] float32[3]", args{1e-5, 3.0}},
+	{"LayerNormGradAdd given", "float32[2 3] bfloat16[2 3] float32[2 3] float32[2] float32[2] float32[3]", args{3.0}},
 	{"LayerNormGrad given", "float16[2 3] float16[2 3] float32[2]", args{3.0}}, {"LayerNormSums", "float16[2 3] float16[2 3]", args{1e-5, 3.0}},
 	{"LayerNormSums", "float32[0 3] float32[0 3]", args{1e-5, 3.0}},
 	{"LayerNormSums given", "float32[2 3] float32[2 3] float32[2] float32[2]", args{3.0}},
@@ -110,6 +130,10 @@ var normSamples = []sample{
 }
 
 var normRefusals = []refused{
+	{sample{"LayerNormForward", "float64[2 3]", args{1e-5, 3.0}}, "dtype"}, {sample{"LayerNormForward", "float32[2 3]", args{1e-5, 2.0}}, "shape"},
+	{sample{"LayerNormGradAdd given", "float32[3 2] float32[2 3] float32[2 3] float32[2] float32[2]", args{3.0}}, "shape"},
+	{sample{"LayerNormGradAdd given", "float64[2 3] float64[2 3] float64[2 3] float64[2] float64[2]", args{3.0}}, "dtype"},
+	{sample{"LayerNormGradAdd given", "float32[2 3] float64[2 3] float32[2 3] float32[2] float32[2]", args{3.0}}, "dtype"},
 	{sample{"LayerNorm", "float32[2 3]", args{1e-5, 2.0}}, "shape"}, {sample{"LayerNorm", "float32[2 3]", args{1e-5}}, "shape"},
 	{sample{"LayerNorm", "float32[3]", args{1e-5, 1.0, 3.0}}, "shape"}, {sample{"LayerNorm", "int32[2 3]", args{1e-5, 3.0}}, "dtype"},
 	{sample{"LayerNorm", "float32[2 3] float32[2]", args{1e-5, 3.0}}, "shape"},

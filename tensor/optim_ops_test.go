@@ -46,6 +46,29 @@ var optimOperations = map[string]operation{
 		return steps.ClipGradValue(in[0].Exec(), append(tensors{t}, in[1:]...), a.float(0))
 	}),
 	"AmpUnscale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error { return steps.Unscale(tensors{t}, in[1], in[2]) }),
+	"CastMany": func(in tensors, _ args) (*tensor.Tensor, error) {
+		if in[0] == nil {
+			return in[0].Clone()
+		}
+		casts, err := steps.CastMany(in, tensor.BFloat16, in[0].Exec())
+		if err != nil {
+			return nil, err
+		}
+		var flat tensors
+		defer func() {
+			for _, c := range append(casts, flat...) {
+				c.Release()
+			}
+		}()
+		for _, c := range casts {
+			f, err := c.Reshape(c.Len())
+			if err != nil {
+				return nil, err
+			}
+			flat = append(flat, f)
+		}
+		return tensor.Cat(flat, 0)
+	},
 	"AmpUpdateScale": inPlace(func(t *tensor.Tensor, in tensors, _ args) error {
 		return steps.UpdateScale(t, in[1], in[2], 2, 0.5, 10)
 	}),
@@ -60,6 +83,7 @@ var optimSamples = []sample{
 	{"AdagradStep", "float32[3] float32[3] float32[3]", args{1.0}}, {"LionStep", "bfloat16[3] float32[3] bfloat16[3]", nil},
 	{"GradNorm", "float32[2 3] ~float32[3 2] float16[4]", args{2.0}}, {"GradNorm", "float32[2 3]", args{3.0}},
 	{"ClipGradNorm", "~float32[2 3] float64[]", args{1.0}}, {"ClipGradValue", "float32[2 3] ~float64[3 2]", args{0.5}},
+	{"CastMany", "float32[2 3] float32[] float32[5]", nil},
 	{"AmpUnscale", "float16[2 3] float32[] float32[1]", nil}, {"AmpUpdateScale", "float32[] int32[1] float32[]", nil},
 }
 
@@ -89,6 +113,7 @@ var optimRefusals = []refused{
 	{sample{"ClipGradNorm", "uint8[2] float64[]", args{1.0}}, "dtype"},
 	{sample{"ClipGradNorm", "float32[2] float64[]", args{math.NaN()}}, "value"},
 	{sample{"ClipGradValue", "float32[2] bool[2]", args{1.0}}, "dtype"}, {sample{"ClipGradValue", "float32[2]", args{-1.0}}, "value"},
+	{sample{"CastMany", "float32[2] ~float32[2 3]", nil}, "shape"}, {sample{"CastMany", "float32[2] float16[2]", nil}, "dtype"},
 	{sample{"AmpUnscale", "float16[2] float32[2] float32[]", nil}, "shape"},
 	{sample{"AmpUnscale", "int32[2] float32[] float32[]", nil}, "dtype"},
 	{sample{"AmpUnscale", "float16[2] float32[] float64[]", nil}, "dtype"},

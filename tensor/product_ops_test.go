@@ -31,6 +31,20 @@ var productOperations = map[string]operation{
 		defer pre.Release()
 		return tensor.Cat([]*tensor.Tensor{out, pre}, 0)
 	},
+	"LinearGradWeight": func(in tensors, a args) (*tensor.Tensor, error) {
+		weight, sum, err := gradients.LinearWeight(in[0], in[1], a.int(0) == 1)
+		if err != nil || sum == nil {
+			return weight, err
+		}
+		defer weight.Release()
+		defer sum.Release()
+		row, err := sum.Reshape(sum.Len(), 1)
+		if err != nil {
+			return nil, err
+		}
+		defer row.Release()
+		return tensor.Cat([]*tensor.Tensor{weight, row}, 1)
+	},
 	"AddMM": func(in tensors, a args) (*tensor.Tensor, error) {
 		return tensor.AddMM(in[0], in[1], in[2], a.float(0), a.float(1))
 	},
@@ -59,6 +73,8 @@ var productSamples = []sample{
 	{"LinearAct", "~float32[3 2] float32[4 3]", args{3.0}}, {"LinearAct", "~float32[3 2 5] float32[4 5]", args{0.0}},
 	{"LinearActPre", "float32[5 2 3] float32[4 3] float32[4]", args{2.0}},
 	{"LinearActPre", "~float32[3 2 5] float32[4 5] float32[4]", args{3.0}}, {"AddMM", "float32[4] float32[2 3] float32[3 4]", args{0.5, 2.0}},
+	{"LinearGradWeight", "float32[5 4] float32[5 3]", args{1.0}}, {"LinearGradWeight", "~bfloat16[4 5] bfloat16[5 3]", args{1.0}},
+	{"LinearGradWeight", "float16[5 4] ~float16[3 5]", args{0.0}},
 	{"Dot", "float32[3] float32[3]", nil}, {"MV", "float32[2 3] float32[3]", nil}, {"MM", "float32[2 3] float32[3 2]", nil},
 	{"BMM", "float32[2 2 3] float32[2 3 2]", nil}, {"Outer", "float32[3] int32[2]", nil},
 	{"BAddBMM", "float32[2] float32[2 2 3] float32[2 3 2]", args{0.5, 2.0}},
@@ -76,6 +92,8 @@ var productRefusals = []refused{
 	{sample{"LinearAct", "float32[2 2] float32[3 2] float32[2]", args{1.0}}, "shape"},
 	{sample{"LinearAct", "float32[2 2] float64[3 2]", args{1.0}}, "dtype"},
 	{sample{"LinearAct", "float32[2 2] float32[3 2]", args{4.0}}, "value"},
+	{sample{"LinearGradWeight", "float32[2 2] float32[3 2]", args{1.0}}, "shape"}, {sample{"LinearGradWeight", "float32[2] float32[2 2]", args{1.0}}, "shape"},
+	{sample{"LinearGradWeight", "float32[2 2] float16[2 2]", args{1.0}}, "dtype"},
 	{sample{"LinearActPre", "float32[2 2] float32[3 3] float32[3]", args{2.0}}, "shape"},
 	{sample{"LinearActPre", "float32[2 2] float32[3 2] float32[2]", args{2.0}}, "shape"},
 	{sample{"LinearActPre", "float32[2 2] float32[3 2] float64[3]", args{2.0}}, "dtype"},

@@ -46,7 +46,7 @@ func clonesOf(op string) int64 {
 		return 2
 	case strings.HasSuffix(name, "InPlace"), strings.HasSuffix(name, "Step"), strings.HasPrefix(name, "Amp"):
 		return 1
-	case name == "CopyFrom", name == "ClipGradNorm", name == "ClipGradValue", name == "AttentionGradInto":
+	case name == "CopyFrom", name == "ClipGradNorm", name == "ClipGradValue", name == "AttentionGradInto", name == "LayerNormGradAdd":
 		return 1
 	case helped[op] && strings.HasSuffix(op, "Grad"):
 		return 1

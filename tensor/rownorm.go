@@ -10,6 +10,7 @@ type rowNorm struct {
 	shape  [3]int
 	groups int
 	affine Shape // of weight and bias
+	as     DType // of the result; 0: that of the input
 }
 
 func (r *rowNorm) rows() int { return r.shape[0] * r.groups }
@@ -24,7 +25,11 @@ func (r *rowNorm) forward(t, weight, bias *Tensor, eps float64, plain bool) (*Te
 	n.call.call.F[0] = eps
 	n.in(t)
 	n.affine(weight, bias)
-	out := n.out(t.dtype, &t.layout, &n.full)
+	as := t.dtype
+	if r.as != 0 {
+		as = r.as
+	}
+	out := n.out(as, &t.layout, &n.full)
 	m := Moments{Eps: eps}
 	results := []*Tensor{out}
 	if plain {
@@ -42,6 +47,11 @@ func (r *rowNorm) forward(t, weight, bias *Tensor, eps float64, plain bool) (*Te
 
 // backward computes the gradient of the input.
 func (r *rowNorm) backward(grad, t *Tensor, m Moments, weight *Tensor) (*Tensor, error) {
+	return r.backwardInto(nil, grad, t, m, weight)
+}
+
+// backwardInto adds the gradient of the input to a tensor of its shape, in float32 and contiguous, or makes one if that is nil.
+func (r *rowNorm) backwardInto(into, grad, t *Tensor, m Moments, weight *Tensor) (*Tensor, error) {
 	if err := r.checkGrad(grad, t, &m); err != nil {
 		return nil, err
 	}
@@ -54,6 +64,12 @@ func (r *rowNorm) backward(grad, t *Tensor, m Moments, weight *Tensor) (*Tensor,
 	n.in(t)
 	n.moments(&m)
 	n.affine(weight, nil)
+	if into != nil {
+		n.call.call.I[2] = 1
+		n.call.out(into, n.at(into))
+		into.storage.changed()
+		return into, n.run()
+	}
 	out := n.out(t.dtype, &t.layout, &n.full)
 	if err := n.run(out); err != nil {
 		return nil, err
@@ -62,7 +78,14 @@ func (r *rowNorm) backward(grad, t *Tensor, m Moments, weight *Tensor) (*Tensor,
 }
 
 func (r *rowNorm) checkGrad(grad, t *Tensor, m *Moments) error {
-	if err := sameFloat(r.name, grad, t); err != nil {
+	grads := []*Tensor{grad, t}
+	if grad != nil && t.dtype == Float32 && (grad.dtype == Float16 || grad.dtype == BFloat16) { // of a result that was rounded; see LayerNormForward
+		grads = grads[1:]
+		if err := together(r.name, grad, t); err != nil {
+			return err
+		}
+	}
+	if err := sameFloat(r.name, grads...); err != nil {
 		return err
 	}
 	if !grad.Shape().Equal(t.Shape()) {
@@ -124,6 +147,20 @@ func LayerNorm(t *Tensor, shape []int, weight, bias *Tensor, eps float64) (*Tens
 	return r.forward(t, weight, bias, eps, false)
 }
 
+// LayerNormForward is tensor.LayerNorm, or RMSNorm if plain is set, with a result in half precision, of a float32 tensor: rounded once.
+func (gradients) LayerNormForward(dt DType, t *Tensor, shape []int, weight, bias *Tensor, eps float64, plain bool) (*Tensor, Moments, error) {
+	const name = "LayerNormForward"
+	r, err := layerRows(name, t, shape)
+	if err != nil {
+		return nil, Moments{}, err
+	}
+	if t.dtype != Float32 || dt != Float16 && dt != BFloat16 {
+		return nil, Moments{}, dtypeErr(name, "makes half precision of float32", t.dtype)
+	}
+	r.as = dt
+	return r.forward(t, weight, bias, eps, plain)
+}
+
 // RMSNorm is t/sqrt(mean of squares + eps) over the last dimensions, times weight, as LayerNorm without a mean. PyTorch's
 // default of eps is the machine epsilon of t's type: Epsilon. The moments have no Mean.
 func RMSNorm(t *Tensor, shape []int, weight *Tensor, eps float64) (*Tensor, Moments, error) {
@@ -142,6 +179,26 @@ func (gradients) LayerNorm(grad, t *Tensor, shape []int, m Moments, weight *Tens
 		return nil, err
 	}
 	return r.backward(grad, t, m, weight)
+}
+
+// LayerNormAdd is LayerNorm whose result is added to into, which is of t's shape, in float32 and contiguous.
+func (gradients) LayerNormAdd(into, grad, t *Tensor, shape []int, m Moments, weight *Tensor) error {
+	const name = "LayerNormGradAdd"
+	r, err := layerRows(name, t, shape)
+	if err != nil {
+		return err
+	}
+	if err := sameFloat(name, into, t); err != nil {
+		return err
+	}
+	if into.dtype != Float32 {
+		return dtypeErr(name, "adds to float32", into.dtype)
+	}
+	if !into.Shape().Equal(t.Shape()) || !into.IsContiguous() {
+		return shapeErr(name, []Shape{into.Shape(), t.Shape()}, "adds to a contiguous float32 tensor of the input's shape")
+	}
+	_, err = r.backwardInto(into, grad, t, m, weight)
+	return err
 }
 
 // LayerNormSums are the gradients of LayerNorm, or of RMSNorm, with respect to weight and bias, in the type of the moments.

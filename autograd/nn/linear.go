@@ -77,6 +77,30 @@ func (l *LinearLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return l.forward(x, (*autograd.Variable).Linear)
 }
 
+// ForwardReLU is ReLU of Forward, in one pass over the result: what Sequential does with a ReLU behind a Linear.
+func (l *LinearLayer) ForwardReLU(x *autograd.Variable) *autograd.Variable {
+	return l.forwardThen(x, (*autograd.Variable).LinearReLU, (*autograd.Variable).ReLU)
+}
+
+// ForwardGELU is GELU of Forward, as ForwardReLU is ReLU.
+func (l *LinearLayer) ForwardGELU(x *autograd.Variable) *autograd.Variable {
+	return l.forwardThen(x, (*autograd.Variable).LinearGELU, (*autograd.Variable).GELU)
+}
+
+// ForwardGELUTanh is GELUTanh of Forward, as ForwardReLU is ReLU.
+func (l *LinearLayer) ForwardGELUTanh(x *autograd.Variable) *autograd.Variable {
+	return l.forwardThen(x, (*autograd.Variable).LinearGELUTanh, (*autograd.Variable).GELUTanh)
+}
+
+// forwardThen is Forward and a function of its result at once, or, where hooks see the result, one after the other.
+func (l *LinearLayer) forwardThen(x *autograd.Variable, both func(x, weight, bias *autograd.Variable) *autograd.Variable,
+	then func(*autograd.Variable) *autograd.Variable) *autograd.Variable {
+	if l != nil && l.hooked() {
+		return then(l.Forward(x))
+	}
+	return l.forward(x, both)
+}
+
 // forward is Forward with another function of input, weight and bias.
 func (l *LinearLayer) forward(x *autograd.Variable, f func(x, weight, bias *autograd.Variable) *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {

@@ -71,6 +71,17 @@ func (l *LayerNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	})
 }
 
+// BeforeLinear is Forward for a result that linear layers alone read: under autocast the layer then writes it in the precision in which they compute, and needs
+// no conversion behind it. With hooks, which see what a layer returns, it is Forward.
+func (l *LayerNormLayer) BeforeLinear(x *autograd.Variable) *autograd.Variable {
+	if l != nil && l.hooked() {
+		return l.Forward(x)
+	}
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.LayerNormFor("linear", l.Shape, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), l.Eps)
+	})
+}
+
 // String is PyTorch's description.
 func (l *LayerNormLayer) String() string {
 	if l == nil {
@@ -102,6 +113,16 @@ func RMSNorm(shape []int, opts ...LayerOption) *RMSNormLayer {
 func (l *RMSNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
 		return x.RMSNorm(l.Shape, optional(g, l, "weight", l.Weight), l.Eps)
+	})
+}
+
+// BeforeLinear is Forward for a result that linear layers alone read, as LayerNormLayer.BeforeLinear is.
+func (l *RMSNormLayer) BeforeLinear(x *autograd.Variable) *autograd.Variable {
+	if l != nil && l.hooked() {
+		return l.Forward(x)
+	}
+	return within(l, x, func(g *autograd.Graph) *autograd.Variable {
+		return x.RMSNormFor("linear", l.Shape, optional(g, l, "weight", l.Weight), l.Eps)
 	})
 }
 

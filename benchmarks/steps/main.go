@@ -1,21 +1,26 @@
-// Command steps measures what training steps of three models take in memory, beside what PyTorch's allocator recorded for the
-// same models.
+// Command steps measures what training steps of a few models take in memory, beside what PyTorch's allocator recorded for the
+// same models, and what they put on a GPU's streams.
 //
 //	mlp      784-512-512-10 with ReLU, batch 256, Adam
 //	resnet   ResNet-18 in its form for 32x32 images, batch 64, SGD with momentum, an evaluation at batch 200 each 5 steps
 //	gpt      6 layers, 384 wide, 6 heads, sequence 256, batch 8, vocabulary 8192, dropout 0.1, AdamW
 //	gpt_ckpt the same with each layer checkpointed
+//	gpt2     GPT-2 of 124 million parameters: 12 layers, 768 wide, sequence 1024, batch 4, vocabulary 50257, no dropout, AdamW; only by name
 //
 //	go run ./benchmarks/steps [-traces DIR] [-device sim:80GiB] [-model all] [-steps 6] [-amp off|fp16|bf16] [-json FILE]
 //	go run ./benchmarks/steps -varying 1000      the curve over steps of varying shapes: is it flat?
 //	go run ./benchmarks/steps -plan              with a plan, and how it did
+//	go run ./benchmarks/steps -count -model gpt2 -amp bf16     operations of a step on a CUDA device, by kind
 //
 // With -traces the peaks that PyTorch 2.6's allocator reached on the recorded programs stand beside ours (PyTorch ran without
 // fused attention, as recorded; see the README there). On a simulated device nothing is computed, but every allocation is
-// made: the numbers are those of the host, which a test compares.
+// made: the numbers are those of the host, which a test compares. With -count the device is one that counts launches and computes
+// nothing either (benchmarks/internal/launches), and the third step is counted: kernels, products of cuBLAS and cuBLASLt, copies, and the bytes
+// that they move at least.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -37,6 +42,7 @@ type options struct {
 	seq     int
 	varying int
 	plan    bool
+	count   bool
 }
 
 func main() { command.Main("steps", run) }
@@ -65,6 +71,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.batch, "batch", 0, "batch instead of the model's own")
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")
 	f.IntVar(&o.varying, "varying", 0, "train gpt for this many steps on sequences of varying length instead")
+	f.BoolVar(&o.count, "count", false, "count the operations of a step on a CUDA device; -device and -steps have no say then")
 	f.BoolVar(&o.plan, stepplan.Flag, false, stepplan.Usage)
 	if err := command.Parse(f, args); err != nil {
 		return o, err
@@ -79,6 +86,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		err = fmt.Errorf("-steps %d, -varying %d, -batch %d, -seq %d: must be positive", o.steps, o.varying, o.batch, o.seq)
 	case o.varying == 1:
 		err = fmt.Errorf("-varying is 1, must be at least 2: the curve begins after the second step")
+	case o.count && (o.varying > 0 || o.traces != "" || o.plan):
+		err = errors.New("-count goes with -model, -amp, -batch, -seq and -json only")
 	case o.model != "all" && find(o.model) == nil:
 		err = fmt.Errorf("-model is %q, must be one of %s, or all", o.model, strings.Join(names(), ", "))
 	}

@@ -10,14 +10,16 @@ import (
 
 // program is a model with what it is trained on, as the recorded one.
 type program struct {
-	name   string
-	trace  string // the recording
-	batch  int
-	seq    int // of language models
-	vocab  int
-	evalAt int // evaluate at batch 200 each so many steps; 0 for never
-	model  func(p *program) (nn.Layer, error)
-	optim  func(params []*autograd.Parameter) *optim.Grouped
+	name        string
+	trace       string // the recording
+	batch       int
+	seq         int // of language models
+	vocab       int
+	evalAt      int  // evaluate at batch 200 each so many steps; 0 for never
+	checkpoints bool // its layers are checkpointed
+	named       bool // it is not among all, but must be asked for by name: for the host it is too large
+	model       func(p *program) (nn.Layer, error)
+	optim       func(params []*autograd.Parameter) *optim.Grouped
 }
 
 var programs = []*program{
@@ -28,7 +30,8 @@ var programs = []*program{
 			return optim.SGD(p, optim.LR(0.1), optim.Momentum(0.9))
 		}},
 	{name: "gpt", trace: "gpt_fixed", batch: 8, seq: 256, vocab: 8192, model: gpt(false), optim: adamW},
-	{name: "gpt_ckpt", trace: "gpt_ckpt", batch: 8, seq: 256, vocab: 8192, model: gpt(true), optim: adamW},
+	{name: "gpt_ckpt", trace: "gpt_ckpt", batch: 8, seq: 256, vocab: 8192, checkpoints: true, model: gpt(true), optim: adamW},
+	{name: "gpt2", batch: 4, seq: 1024, vocab: 50257, named: true, model: gpt2, optim: adamW},
 }
 
 func adamW(p []*autograd.Parameter) *optim.Grouped { return optim.AdamW(p) }
@@ -45,6 +48,11 @@ func gpt(checkpoint bool) func(p *program) (nn.Layer, error) {
 	return func(p *program) (nn.Layer, error) {
 		return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 6, Width: 384, Heads: 6, Dropout: 0.1, Checkpoint: checkpoint})
 	}
+}
+
+// gpt2 is the smallest model of the GPT-2 family, as examples/gpt2 has it.
+func gpt2(p *program) (nn.Layer, error) {
+	return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 12, Width: 768, Heads: 12, Tied: true, GELUTanh: true})
 }
 
 // inputs makes a batch: images or tokens, and classes, at random. Values matter only in that gradients should not overflow: a step

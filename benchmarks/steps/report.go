@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/launches"
 	"github.com/cistern-ml/cistern/benchmarks/internal/machine"
 	"github.com/cistern-ml/cistern/benchmarks/internal/replay"
 	"github.com/cistern-ml/cistern/device"
@@ -31,6 +32,12 @@ type Result struct {
 	PyTorchReserved  int64   `json:"pytorch_peak_reserved_bytes,omitempty"`
 
 	Plan *stepplan.Figures `json:"plan,omitempty"` // with -plan
+
+	// With -count, of one step.
+	Operations   int             `json:"operations,omitempty"`
+	LibraryCalls int             `json:"library_calls,omitempty"`
+	BytesMoved   int64           `json:"bytes_moved,omitempty"`
+	Kinds        launches.Counts `json:"kinds,omitempty"`
 }
 
 // report is the program's JSON.
@@ -42,6 +49,9 @@ type report struct {
 }
 
 func measure(o options, w io.Writer) error {
+	if o.count {
+		o.device = "a CUDA device that counts"
+	}
 	r := &report{Device: o.device, Machine: machine.Here()}
 	if o.varying > 0 {
 		c, err := measureCurve(o)
@@ -53,7 +63,7 @@ func measure(o options, w io.Writer) error {
 		return r.write(o.json)
 	}
 	for _, p := range programs {
-		if o.model != "all" && o.model != p.name {
+		if o.model != p.name && (o.model != "all" || p.named) {
 			continue
 		}
 		result, err := measureOne(o, *p)
@@ -62,7 +72,11 @@ func measure(o options, w io.Writer) error {
 		}
 		r.Results = append(r.Results, result)
 	}
-	r.print(w)
+	if o.count {
+		r.printCounts(w)
+	} else {
+		r.print(w)
+	}
 	return r.write(o.json)
 }
 
@@ -76,6 +90,9 @@ func measureOne(o options, p program) (*Result, error) {
 		p.seq = o.seq
 	}
 	x := &Result{Model: p.name, Batch: p.batch, Seq: p.seq, AMP: o.amp, Steps: o.steps}
+	if o.count {
+		return x, x.count(o, &p)
+	}
 	kind := device.Host
 	elapsed, err := timed(func() error {
 		return train(o, &p, func(t *trainer, _ int) {

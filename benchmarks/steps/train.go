@@ -24,19 +24,29 @@ type trainer struct {
 	model  nn.Layer
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	casts  *amp.WeightCache // nil for none
 	plan   *memory.Plan // nil for none
 	gen    *tensor.Generator
 }
 
 // train runs a program on a device of its own and gives everything back. Between the steps it calls after.
-func train(o options, p *program, after func(t *trainer, step int)) (err error) {
+func train(o options, p *program, after func(t *trainer, step int)) error {
 	dev, err := device.Open(o.device)
 	if err != nil {
 		return err
 	}
+	return trainOn(dev, o, p, after)
+}
+
+// trainOn is train on a device, which it closes.
+func trainOn(dev device.Device, o options, p *program, after func(t *trainer, step int)) (err error) {
 	defer func() { err = errors.Join(err, memory.Drop(dev), dev.Close()) }()
-	t := &trainer{program: p, options: o, dev: dev, gen: tensor.NewGenerator(1), scaler: amp.NewGradScaler(amp.Enabled(o.amp == "fp16"))}
+	t := &trainer{program: p, options: o, dev: dev, gen: tensor.NewGenerator(1), scaler: amp.NewGradScaler(amp.Enabled(o.amp == "fp16")), casts: amp.NewWeightCache()}
+	if p.checkpoints { // each part frees its casts when it is done; kept ones would be the most of what there is at the peak
+		t.casts = nil
+	}
 	defer t.scaler.Release()
+	defer t.casts.Release()
 	if t.alloc, err = memory.For(dev); err != nil {
 		return err
 	}
@@ -89,7 +99,7 @@ func (t *trainer) steps(after func(t *trainer, step int)) error {
 func (t *trainer) graph(opts ...autograd.Option) *autograd.Graph {
 	opts = append(opts, autograd.WithGenerator(t.gen), autograd.WithPlan(t.plan))
 	if t.amp != "off" {
-		opts = append(opts, amp.Autocast(precisions[t.amp]))
+		opts = append(opts, amp.Autocast(precisions[t.amp], t.casts))
 	}
 	return autograd.NewGraph(t.dev, opts...)
 }
@@ -107,6 +117,7 @@ func (t *trainer) step(batch, seq int) error {
 	if err := t.gradients(g, x, y); err != nil {
 		return err
 	}
+	t.casts.Release() // the weights are about to change
 	if err := t.scaler.Step(t.opt); err != nil {
 		return err
 	}

@@ -17,8 +17,10 @@ type Gemm struct {
 	Bias             device.Ptr // M elements, one for each row of D; 0 for none. Then there is no C
 	Pre              device.Ptr
 	LDPre            int
-	Beta             float64 // of C: 0 if there is none
-	Count            int     // products in one call
+	Beta             float64    // of C: 0 if there is none
+	Sums             device.Ptr // of op(A)'s rows, M elements, or of op(B)'s columns, N elements; 0 for none
+	SumsOfB          bool
+	Count            int // products in one call
 	StrideA, StrideB int
 	StrideC          int
 	swapped          bool // operands a and b of the product are B and A here
@@ -36,7 +38,7 @@ func (p *Product) Gemm() (g Gemm, ok bool) {
 	}
 	transposed := p.transposed()
 	if g, ok = transposed.columns(); ok { // dst is row-major
-		g.swapped = true
+		g.swapped, g.SumsOfB = true, g.Sums != 0
 		return g, p.batch(&g)
 	}
 	if g, ok = p.columns(); ok {
@@ -56,7 +58,7 @@ func (p *Product) transposed() (q Product) {
 
 // columns writes down p, whose result must be column-major, without its batch.
 func (p *Product) columns() (g Gemm, ok bool) {
-	g = Gemm{M: p.M, N: p.N, K: p.K, A: p.A.Ptr, B: p.B.Ptr, D: p.Dst.Ptr, Count: 1, outer: -1}
+	g = Gemm{M: p.M, N: p.N, K: p.K, A: p.A.Ptr, B: p.B.Ptr, D: p.Dst.Ptr, Sums: p.Sums, Count: 1, outer: -1}
 	if g.LDD, ok = p.Dst.leading(p.M, p.N); !ok {
 		return g, false
 	}
@@ -119,7 +121,7 @@ func (p *Product) batch(g *Gemm) bool {
 	if p.Dims == 0 {
 		return true
 	}
-	if !g.InPlace || g.Bias != 0 || g.Pre != 0 || p.Activation != Identity {
+	if !g.InPlace || g.Bias != 0 || g.Pre != 0 || g.Sums != 0 || p.Activation != Identity {
 		return false
 	}
 	calls := 1
@@ -158,17 +160,17 @@ func (p *Product) At(g *Gemm, i int) Gemm {
 	if g.swapped {
 		a, b = b, a
 	}
-	size := p.Type.Size()
+	size, result := p.Type.Size(), p.ResultType().Size()
 	for d := p.Dims - 1; d >= 0; d-- {
 		if d == g.outer {
 			continue
 		}
 		at := i % p.Shape[d]
 		i /= p.Shape[d]
-		step := func(s int) device.Ptr { return device.Ptr(at * s * size) }
-		h.D += step(p.Strides[0][d])
-		*a += step(p.Strides[1][d])
-		*b += step(p.Strides[2][d])
+		step := func(s, size int) device.Ptr { return device.Ptr(at * s * size) }
+		h.D += step(p.Strides[0][d], result)
+		*a += step(p.Strides[1][d], size)
+		*b += step(p.Strides[2][d], size)
 	}
 	h.C = h.D
 	return h

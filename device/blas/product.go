@@ -29,20 +29,30 @@ const (
 )
 
 // Product is dst = f(alpha*a@b + beta*c), M by K times K by N, or a batch of such products. Type is that of all elements:
-// Float32, Float64, Float16 or BFloat16; half types are computed in float32 and rounded once.
+// Float32, Float64, Float16 or BFloat16; half types are computed in float32 and rounded once. Result is another type for dst and sums, or
+// 0: Float32, for half types, which are not rounded then.
 type Product struct {
-	Type         dtype.DType
+	Type, Result dtype.DType
 	M, N, K      int
 	Alpha, Beta  float64
 	Dst, A, B, C Matrix // C is not read, and need not be set, if Beta is 0
 	Activation   Activation
-	Pre          Matrix // also gets what the activation is applied to, unless its Ptr is 0; only without a batch
+	Pre          Matrix     // also gets what the activation is applied to, unless its Ptr is 0; only without a batch
+	Sums         device.Ptr // also gets the M sums of a's rows, unless it is 0; only without a batch, an activation and c
 
 	// The batch: its dimensions, each of more than one product, and the distances in elements of dst, a, b and c. Stride 0
 	// uses an input again.
 	Dims    int
 	Shape   [MaxDims]int
 	Strides [4][MaxDims]int
+}
+
+// ResultType is the type of dst.
+func (p *Product) ResultType() dtype.DType {
+	if p.Result == dtype.Invalid {
+		return p.Type
+	}
+	return p.Result
 }
 
 // Multiplier is a device.Launcher that may have a library of matrix products.

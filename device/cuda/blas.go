@@ -138,7 +138,7 @@ func (d *Device) MatMulWorkspace(p *blas.Product) (bytes uint64, ok bool) {
 	switch {
 	case !ok:
 		return 0, false
-	case plain(p, &g):
+	case p.Plain(&g):
 		return m.workspace, true
 	case m.lt == 0:
 		return 0, false
@@ -150,11 +150,6 @@ func (d *Device) MatMulWorkspace(p *blas.Product) (bytes uint64, ok bool) {
 		return 0, false
 	}
 	return plan.workspace, true
-}
-
-// plain reports whether cuBLAS computes it. The rest is for cuBLASLt.
-func plain(p *blas.Product, g *blas.Gemm) bool {
-	return g.InPlace && g.Bias == 0 && g.Pre == 0 && p.Activation == blas.Identity
 }
 
 // MatMul implements blas.Multiplier.
@@ -175,7 +170,7 @@ func (d *Device) MatMul(s device.Stream, p *blas.Product, work device.Ptr, bytes
 	m.mu.Lock() // until the product is enqueued: stream and workspace are settings of the one handle
 	defer m.mu.Unlock()
 	begun := false
-	if plain(p, &g) {
+	if p.Plain(&g) {
 		begun, err = m.multiply(own, p, &g, work, bytes)
 	} else {
 		err = m.multiplyLt(own, p, &g, work, bytes)

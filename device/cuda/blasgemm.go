@@ -54,17 +54,18 @@ func (c *blasCalls) timed(s *Stream, m *multiplier, p *blas.Product, g *blas.Gem
 // gemm adds the call of one product, or of a strided batch.
 func (c *blasCalls) gemm(m *multiplier, p *blas.Product, g *blas.Gemm) {
 	t, compute := types(p.Type, m.tf32.Load())
+	r, _ := types(p.ResultType(), false)
 	alpha, beta := c.scalars(p.Type, p.Alpha, g.Beta)
 	opA, opB := operation(g.TransA), operation(g.TransB)
 	rows, columns, depth := uintptr(g.M), uintptr(g.N), uintptr(g.K)
 	if p.Dims == 0 {
 		c.add(cublas.GemmEx, m.handle, opA, opB, rows, columns, depth, alpha, uintptr(g.A), t, uintptr(g.LDA),
-			uintptr(g.B), t, uintptr(g.LDB), beta, uintptr(g.D), t, uintptr(g.LDD), compute, cublas.GemmDefault)
+			uintptr(g.B), t, uintptr(g.LDB), beta, uintptr(g.D), r, uintptr(g.LDD), compute, cublas.GemmDefault)
 		return
 	}
 	c.add(cublas.GemmStridedBatchedEx, m.handle, opA, opB, rows, columns, depth, alpha,
 		uintptr(g.A), t, uintptr(g.LDA), uintptr(g.StrideA), uintptr(g.B), t, uintptr(g.LDB), uintptr(g.StrideB), beta,
-		uintptr(g.D), t, uintptr(g.LDD), uintptr(g.StrideC), uintptr(g.Count), compute, cublas.GemmDefault)
+		uintptr(g.D), r, uintptr(g.LDD), uintptr(g.StrideC), uintptr(g.Count), compute, cublas.GemmDefault)
 }
 
 func operation(transposed bool) uintptr {

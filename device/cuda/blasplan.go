@@ -16,7 +16,7 @@ const maxPlans = 512
 
 // planKey is what a plan depends on.
 type planKey struct { // no addresses, but what they can be divided by: an algorithm may load 16 bytes at a time
-	kind             dtype.DType
+	kind, result     dtype.DType
 	tf32             bool
 	m, n, k          int
 	transA, transB   bool
@@ -25,7 +25,7 @@ type planKey struct { // no addresses, but what they can be divided by: an algor
 	epilogue         uint32
 	alignA, alignB   uint32
 	alignC, alignD   uint32
-	biasAlign, align uint32 // of bias and of pre
+	biasAlign, align uint32 // of bias or sums, and of pre
 }
 
 // plan is the descriptors of a product, and an algorithm. refused is set instead if cuBLASLt does not compute it.
@@ -37,21 +37,18 @@ type plan struct {
 	refused   error      // asking again would cost as much, and give the same
 }
 
-// epilogueOf is the epilogue of a product, or false if the library has none that is the same function. Its GELU is the
-// approximation with tanh, which it may compute with the hardware's own: that is enough for half types. What it makes of NaN in
-// ReLU is not documented.
-func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32, ok bool) {
+// epilogueOf is the epilogue of a product that has one (blas.Product.HasEpilogue).
+func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32) {
 	switch {
-	case p.Activation == blas.Identity && g.Pre == 0:
-		e = 0
-	case p.Activation != blas.GELUTanh || p.Type.Size() != 2:
-		return 0, false
+	case g.Sums != 0 && g.SumsOfB:
+		e = cublas.EpilogueSumsOfB
+	case g.Sums != 0:
+		e = cublas.EpilogueSumsOfA
+	case p.Activation == blas.Identity:
 	case g.Pre == 0:
 		e = cublas.EpilogueGELU
-	case g.LDPre%8 == 0 && g.Pre%16 == 0:
-		e = cublas.EpilogueGELUAux
 	default:
-		return 0, false
+		e = cublas.EpilogueGELUAux
 	}
 	if g.Bias != 0 {
 		e |= cublas.EpilogueBias
@@ -59,7 +56,7 @@ func epilogueOf(p *blas.Product, g *blas.Gemm) (e uint32, ok bool) {
 	if e == 0 {
 		e = cublas.EpilogueDefault
 	}
-	return e, true
+	return e
 }
 
 // alignmentOf is the largest power of two, up to 256, that divides an address.
@@ -73,15 +70,14 @@ func alignmentOf(p device.Ptr) uint32 {
 
 // planFor returns the plan for g, made if there is none, or the library's reason against it. The caller holds m.mu.
 func (m *multiplier) planFor(d *Device, p *blas.Product, g *blas.Gemm) (*plan, error) {
-	epilogue, ok := epilogueOf(p, g)
-	if !ok || g.Count != 1 || p.Dims != 0 {
+	if !p.HasEpilogue(g) {
 		return nil, d.fail("cublasLtMatmul", BLASStatus(cublas.NotSupported), "no epilogue does this")
 	}
 	key := planKey{
-		kind: p.Type, tf32: p.Type == dtype.Float32 && m.tf32.Load(), m: g.M, n: g.N, k: g.K, transA: g.TransA, transB: g.TransB,
-		lda: g.LDA, ldb: g.LDB, ldc: g.LDC, ldd: g.LDD, ldPre: g.LDPre, epilogue: epilogue,
+		kind: p.Type, result: p.ResultType(), tf32: p.Type == dtype.Float32 && m.tf32.Load(), m: g.M, n: g.N, k: g.K, transA: g.TransA, transB: g.TransB,
+		lda: g.LDA, ldb: g.LDB, ldc: g.LDC, ldd: g.LDD, ldPre: g.LDPre, epilogue: epilogueOf(p, g),
 		alignA: alignmentOf(g.A), alignB: alignmentOf(g.B), alignC: alignmentOf(g.C), alignD: alignmentOf(g.D),
-		biasAlign: alignmentOf(g.Bias), align: alignmentOf(g.Pre),
+		biasAlign: alignmentOf(g.Bias | g.Sums), align: alignmentOf(g.Pre),
 	}
 	if known := m.plans[key]; known != nil {
 		return known, known.refused
@@ -124,7 +120,11 @@ func (m *multiplier) newPlan(d *Device, key *planKey, g *blas.Gemm) (*plan, erro
 		return p, err
 	}
 	for i, s := range key.shapes() {
-		if p.layouts[i], err = c.create(cublas.LtMatrixLayoutCreate, data, uintptr(s[0]), uintptr(s[1]), uintptr(s[2])); err != nil {
+		of := data
+		if i >= 2 { // c and d
+			of, _ = types(key.result, key.tf32)
+		}
+		if p.layouts[i], err = c.create(cublas.LtMatrixLayoutCreate, of, uintptr(s[0]), uintptr(s[1]), uintptr(s[2])); err != nil {
 			return p, err
 		}
 	}
@@ -145,8 +145,8 @@ func (c *blasCalls) describe(desc uintptr, key *planKey, g *blas.Gemm) error {
 		{cublas.DescTransB, uint64(operation(key.transB)), 4},
 		{cublas.DescEpilogue, uint64(key.epilogue), 4},
 	}
-	if g.Bias != 0 {
-		settings = append(settings, setting{cublas.DescBiasPointer, uint64(g.Bias), 8})
+	if g.Bias != 0 || g.Sums != 0 { // one is read, the other written, and no product has both; its type is the result's unless that is said
+		settings = append(settings, setting{cublas.DescBiasPointer, uint64(g.Bias | g.Sums), 8})
 	}
 	if g.Pre != 0 {
 		settings = append(settings, setting{cublas.DescAuxPointer, uint64(g.Pre), 8}, setting{cublas.DescAuxLD, uint64(key.ldPre), 8})
@@ -234,8 +234,8 @@ func (m *multiplier) multiplyLt(s *Stream, p *blas.Product, g *blas.Gemm, work d
 	alpha, beta := c.scalars(p.Type, p.Alpha, g.Beta)
 	// A plan is for all products of its shapes, so its descriptor gets this one's addresses, in the same crossing: m.mu keeps others away
 	// until the library has read them.
-	if g.Bias != 0 {
-		c.add(cublas.LtMatmulDescSetAttribute, plan.desc, cublas.DescBiasPointer, c.b.Word(2, uint64(g.Bias)), 8)
+	if g.Bias != 0 || g.Sums != 0 {
+		c.add(cublas.LtMatmulDescSetAttribute, plan.desc, cublas.DescBiasPointer, c.b.Word(2, uint64(g.Bias|g.Sums)), 8)
 	}
 	if g.Pre != 0 {
 		c.add(cublas.LtMatmulDescSetAttribute, plan.desc, cublas.DescAuxPointer, c.b.Word(3, uint64(g.Pre)), 8)

@@ -22,6 +22,8 @@ type GPTConfig struct {
 	Checkpoint bool
 	// Tied makes the output matrix that of the embedding, as in GPT-2.
 	Tied bool
+	// GELUTanh makes GELU the approximation with tanh, as in GPT-2's own code. cuBLASLt computes it with the product before it.
+	GELUTanh bool
 }
 
 // GPT is a transformer that predicts the next token, in the form of GPT-2 (Radford et al., "Language models are unsupervised
@@ -33,7 +35,7 @@ type GPT struct {
 	Positions *autograd.Parameter // [context, width]
 	Drop      *nn.DropoutLayer
 	Layers    []nn.Layer
-	Norm      nn.Layer
+	Norm      *nn.LayerNormLayer
 	Head      *nn.LinearLayer // nil if it is the embedding
 
 	heads int
@@ -111,7 +113,7 @@ func (m *GPT) run(x *autograd.Variable, position int, step func(i int, layer nn.
 			h = step(i, layer, before)
 			before.Release() // what backward needs of it, its readers have saved
 		}
-		return m.logits(m.Norm.Forward(h))
+		return m.logits(m.Norm.BeforeLinear(h))
 	})
 }
 
@@ -126,11 +128,12 @@ func (m *GPT) logits(h *autograd.Variable) *autograd.Variable {
 // block is one layer: attention and a feed-forward part, each beside the residual stream.
 type block struct {
 	nn.Base
-	Norm1    nn.Layer
+	Norm1    *nn.LayerNormLayer
 	QKV, Out *nn.LinearLayer
-	Norm2    nn.Layer
+	Norm2    *nn.LayerNormLayer
 	FC1, FC2 *nn.LinearLayer
 	Drop     *nn.DropoutLayer
+	gelu     func(fc *nn.LinearLayer, x *autograd.Variable) *autograd.Variable
 	heads    int
 	dropout  float64
 }
@@ -139,11 +142,15 @@ func newBlock(c *GPTConfig) *block {
 	linear := func(in, out int, std float64) *nn.LinearLayer {
 		return nn.Linear(in, out, nn.WeightInit(nn.Normal(0, std)), nn.BiasInit(nn.Zeros))
 	}
+	gelu := (*nn.LinearLayer).ForwardGELU
+	if c.GELUTanh {
+		gelu = (*nn.LinearLayer).ForwardGELUTanh
+	}
 	last := deviation / math.Sqrt(2*float64(c.Layers))
 	return nn.New(&block{
 		Norm1: nn.LayerNorm([]int{c.Width}), QKV: linear(c.Width, 3*c.Width, deviation), Out: linear(c.Width, c.Width, last),
 		Norm2: nn.LayerNorm([]int{c.Width}), FC1: linear(c.Width, 4*c.Width, deviation), FC2: linear(4*c.Width, c.Width, last),
-		Drop: nn.Dropout(c.Dropout), heads: c.Heads, dropout: c.Dropout,
+		Drop: nn.Dropout(c.Dropout), gelu: gelu, heads: c.Heads, dropout: c.Dropout,
 	})
 }
 
@@ -165,7 +172,7 @@ func (b *block) forward(x *autograd.Variable, cache *nn.KVCacheLayer, cached boo
 // decode is attention to what is in the cache and to x, which follows it.
 func (b *block) decode(x *autograd.Variable, cache *nn.KVCacheLayer) *autograd.Variable {
 	return x.Graph().Scope(func() *autograd.Variable {
-		qkv := b.QKV.Forward(b.Norm1.Forward(x))
+		qkv := b.QKV.Forward(b.Norm1.BeforeLinear(x))
 		if !qkv.Alive() {
 			return qkv
 		}
@@ -177,14 +184,14 @@ func (b *block) decode(x *autograd.Variable, cache *nn.KVCacheLayer) *autograd.V
 
 func (b *block) feedForward(x *autograd.Variable) *autograd.Variable {
 	return x.Graph().Scope(func() *autograd.Variable {
-		return b.FC2.Forward(b.FC1.Forward(b.Norm2.Forward(x)).GELU())
+		return b.FC2.Forward(b.gelu(b.FC1, b.Norm2.BeforeLinear(x)))
 	})
 }
 
 // attention is causal attention of several heads.
 func (b *block) attention(x *autograd.Variable) *autograd.Variable {
 	return x.Graph().Scope(func() *autograd.Variable {
-		qkv := b.QKV.Forward(b.Norm1.Forward(x))
+		qkv := b.QKV.Forward(b.Norm1.BeforeLinear(x))
 		options := []autograd.AttentionOption{autograd.IsCausal()}
 		if b.Training() {
 			options = append(options, autograd.AttnDropout(b.dropout))

@@ -85,3 +85,6 @@ func bytesOf[T any](s []T) []byte {
 func offsetElements[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), n*int(unsafe.Sizeof(*p))))
 }
+
+// addressAt is where an element lies. Go moves nothing but stacks, and what is in a pool is not on one.
+func addressAt[T any](p *T) device.Ptr { return device.Ptr(unsafe.Pointer(p)) }

@@ -31,7 +31,8 @@ func Rows() []op.Row {
 	for _, l := range lists {
 		all = append(all, l...)
 	}
-	return append(all, matMulActRow(all))
+	withMixed(all)
+	return append(all, castManyRow(all), addMixedRow(), matMulActRow(all), linearWeightGradRow(all))
 }
 
 // funcs is the Funcs of a row: a Func for each type.

@@ -24,7 +24,7 @@ func withLibrary(t *testing.T) *cudatest.Rig {
 func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
 	r := withLibrary(t)
 	d := r.Devices[0]
-	for _, id := range []op.ID{op.MatMul, op.MatMulAct} {
+	for _, id := range []op.ID{op.MatMul, op.MatMulAct, op.LinearWeightGrad} {
 		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(fulltests.Or(3, 11))) })
 	}
 	calls := r.Calls()

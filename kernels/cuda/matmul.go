@@ -114,6 +114,7 @@ func matMulWorkspace(c *op.Call) uint64 {
 type work struct {
 	product
 	kernel *kernel            // nil for one of tensor cores that is still to be chosen
+	join   *kernel            // what adds up slices, if it is not that of the product's type
 	along  [2]int             // for tensor cores, whether a and b are contiguous along k
 	shape  device.LaunchShape // of one product, unsplit; Z is for slices and the batch
 	bytes  uint64             // workspace for the sums of slices
@@ -181,15 +182,24 @@ func (t *task) multiply(c *op.Call, w *work) error {
 		if w.slices == 1 {
 			continue
 		}
-		w.add(&t.params, first)
-		t.params.Ptr(w.dst.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
-		sums := blocks(w.m*w.n, threads)
-		sums.Z = uint32(n)
-		if err := t.launch(c, products[w.dtype].join, sums); err != nil {
+		if err := t.addUp(c, w, first, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addUp launches what adds up the slices of n products of the batch.
+func (t *task) addUp(c *op.Call, w *work, first, n int) error {
+	w.add(&t.params, first)
+	t.params.Ptr(w.dst.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
+	sums := blocks(w.m*w.n, threads)
+	sums.Z = uint32(n)
+	join := w.join
+	if join == nil {
+		join = products[w.dtype].join
+	}
+	return t.launch(c, join, sums)
 }
 
 // product reads a call. Without c its place is taken by dst, which is not read then.

@@ -3,10 +3,13 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "b3f77c495d324b5a0dd9c406c144e075f81305b868d1fce594c89791d1a2d70f"
+const inputsHash = "664c2b61c01172e5dc4542b9017f4133c8ede7cb1890584cb2eb0522737c6024"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
+	"add_mixed": {
+		"add_mixed_bf16", "add_mixed_f16",
+	},
 	"attention": {
 		"attention_bf16", "attention_delta_bf16", "attention_delta_f16", "attention_delta_f32", "attention_delta_f64",
 		"attention_f16", "attention_f32", "attention_f64", "attention_keys_bf16", "attention_keys_f16", "attention_keys_f32",
@@ -47,6 +50,9 @@ var modules = map[string][]string{
 		"cast_i64_u8_s", "cast_i64_u8_v", "cast_u8_b8_s", "cast_u8_b8_v", "cast_u8_bf16_s", "cast_u8_bf16_v", "cast_u8_f16_s",
 		"cast_u8_f16_v", "cast_u8_f32_s", "cast_u8_f32_v", "cast_u8_f64_s", "cast_u8_f64_v", "cast_u8_i32_s", "cast_u8_i32_v",
 		"cast_u8_i64_s", "cast_u8_i64_v", "cast_u8_u8_s", "cast_u8_u8_v",
+	},
+	"cast_many": {
+		"cast_many_bf16", "cast_many_f16",
 	},
 	"cell": {
 		"gru_cell_backward_bf16", "gru_cell_backward_f16", "gru_cell_backward_f32", "gru_cell_backward_f64", "gru_cell_bf16",
@@ -355,18 +361,22 @@ var modules = map[string][]string{
 		"channel_stats_runs_bf16_v", "channel_stats_runs_f16_s", "channel_stats_runs_f16_v", "channel_stats_runs_f32_s",
 		"channel_stats_runs_f32_v", "channel_stats_runs_f64_s", "channel_stats_runs_f64_v", "norm_sums_columns_bf16_s",
 		"norm_sums_columns_bf16_v", "norm_sums_columns_f16_s", "norm_sums_columns_f16_v", "norm_sums_columns_f32_s",
-		"norm_sums_columns_f32_v", "norm_sums_columns_f64_s", "norm_sums_columns_f64_v", "norm_sums_join_f32",
+		"norm_sums_columns_f32_v", "norm_sums_columns_f64_s", "norm_sums_columns_f64_v", "norm_sums_columns_mixed_bf16_s",
+		"norm_sums_columns_mixed_bf16_v", "norm_sums_columns_mixed_f16_s", "norm_sums_columns_mixed_f16_v", "norm_sums_join_f32",
 		"norm_sums_join_f64", "norm_sums_runs_bf16_s", "norm_sums_runs_bf16_v", "norm_sums_runs_f16_s", "norm_sums_runs_f16_v",
 		"norm_sums_runs_f32_s", "norm_sums_runs_f32_v", "norm_sums_runs_f64_s", "norm_sums_runs_f64_v",
+		"norm_sums_runs_mixed_bf16_s", "norm_sums_runs_mixed_bf16_v", "norm_sums_runs_mixed_f16_s", "norm_sums_runs_mixed_f16_v",
 	},
 	"norm_row": {
 		"row_norm_backward_bf16_bf16_s", "row_norm_backward_bf16_bf16_v", "row_norm_backward_bf16_f32_s",
 		"row_norm_backward_bf16_f32_v", "row_norm_backward_f16_f16_s", "row_norm_backward_f16_f16_v",
 		"row_norm_backward_f16_f32_s", "row_norm_backward_f16_f32_v", "row_norm_backward_f32_f32_s",
-		"row_norm_backward_f32_f32_v", "row_norm_backward_f64_f64_s", "row_norm_backward_f64_f64_v", "row_norm_bf16_bf16_s",
-		"row_norm_bf16_bf16_v", "row_norm_bf16_f32_s", "row_norm_bf16_f32_v", "row_norm_f16_f16_s", "row_norm_f16_f16_v",
-		"row_norm_f16_f32_s", "row_norm_f16_f32_v", "row_norm_f32_f32_s", "row_norm_f32_f32_v", "row_norm_f64_f64_s",
-		"row_norm_f64_f64_v",
+		"row_norm_backward_f32_f32_v", "row_norm_backward_f64_f64_s", "row_norm_backward_f64_f64_v",
+		"row_norm_backward_mixed_bf16_s", "row_norm_backward_mixed_bf16_v", "row_norm_backward_mixed_f16_s",
+		"row_norm_backward_mixed_f16_v", "row_norm_bf16_bf16_s", "row_norm_bf16_bf16_v", "row_norm_bf16_f32_s",
+		"row_norm_bf16_f32_v", "row_norm_f16_f16_s", "row_norm_f16_f16_v", "row_norm_f16_f32_s", "row_norm_f16_f32_v",
+		"row_norm_f32_f32_s", "row_norm_f32_f32_v", "row_norm_f64_f64_s", "row_norm_f64_f64_v", "row_norm_mixed_bf16_s",
+		"row_norm_mixed_bf16_v", "row_norm_mixed_f16_s", "row_norm_mixed_f16_v",
 	},
 	"optim": {
 		"adagrad_step_bf16", "adagrad_step_f16", "adagrad_step_f32", "adagrad_step_f64", "adam_step_bf16", "adam_step_f16",

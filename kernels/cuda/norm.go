@@ -31,6 +31,14 @@ func pairsOf(module string, id op.ID, d dtype.DType) (p pairs) {
 	return p
 }
 
+// mixedOf makes the kernels of an operation that computes in float32 with a result, or a gradient, of a half type; none for other types.
+func mixedOf(id op.ID, half dtype.DType) (k variants) {
+	if half.Size() != 2 {
+		return k
+	}
+	return variantsOf("norm_row", id.String()+"_mixed_"+suffixes[half])
+}
+
 // optional takes the views of weight and bias, as flags say that they are there, from views, and gives their addresses and
 // type: d if there are none.
 func optional(flags int64, views []op.View, d dtype.DType) (weight, bias device.Ptr, t dtype.DType) {
@@ -57,11 +65,11 @@ func aligned(bytes int, addresses ...device.Ptr) bool {
 
 // rowPlan is Rows in src/norm_row.cu, and what belongs to it.
 type rowPlan struct {
-	rows, columns int // of statistics: a row is one group of channels of one image
-	lanes         int // threads of a row
-	groups, per   int // groups of channels, and channels of a group
-	neighbours    int // elements of a channel in a row, which share a weight
-	plain         uint32
+	rows, columns int    // of statistics: a row is one group of channels of one image
+	lanes         int    // threads of a row
+	groups, per   int    // groups of channels, and channels of a group
+	neighbours    int    // elements of a channel in a row, which share a weight
+	plain, sum    uint32 // 1: no mean; 1: the gradient is added to what is there
 	eps           float64
 }
 
@@ -96,7 +104,7 @@ func (p *rowPlan) add(params *device.Params, width int) {
 	p.lanes = lanesOf(vectors) // of what is loaded: more lanes would be idle
 	d := divisor(p.neighbours)
 	params.Words(pair(uint32(p.rows), uint32(p.lanes)), pair(uint32(vectors), uint32(p.groups)), pair(uint32(p.per), p.plain),
-		pair(d[0], d[1]), uint64(d[2]), math.Float64bits(p.eps))
+		pair(d[0], d[1]), pair(d[2], p.sum), math.Float64bits(p.eps))
 }
 
 // launch enqueues the kernel. THREADS/lanes rows share a block, as plans have it.
@@ -113,7 +121,7 @@ func (p *rowPlan) launch(t *task, c *op.Call, k variants, width int) error {
 
 // rowNorm makes the Func of RowNorm.
 func rowNorm(d dtype.DType) op.Func {
-	kernels := pairsOf("norm_row", op.RowNorm, d)
+	kernels, mixed := pairsOf("norm_row", op.RowNorm, d), mixedOf(op.RowNorm, d)
 	return func(c *op.Call) error {
 		p := planRows(c)
 		if p.rows*p.columns == 0 {
@@ -123,16 +131,26 @@ func rowNorm(d dtype.DType) op.Func {
 		defer tasks.Put(t)
 		weight, bias, w := optional(c.I[1], c.In[1:], d)
 		dst, a := c.Out[0].Ptr, c.In[0].Ptr
-		width := p.width(d, w, weight, bias, dst, a)
+		k := kernels[w]
+		if from := c.In[0].DType; from != d { // float32, and so are weight and bias
+			k, w = mixed, from
+		}
+		width := p.width(c.In[0].DType, w, weight, bias, dst, a)
 		p.add(&t.params, width)
 		t.params.Ptr(dst).Ptr(c.Out[1].Ptr).Ptr(c.Out[len(c.Out)-1].Ptr).Ptr(a).Ptr(weight).Ptr(bias)
-		return p.launch(t, c, kernels[w], width)
+		return p.launch(t, c, k, width)
 	}
 }
 
 // rowNormGrad makes the Func of RowNormGrad.
 func rowNormGrad(d dtype.DType) op.Func {
 	kernels := pairsOf("norm_row", op.RowNormGrad, d)
+	var mixed [dtype.Count]variants // by the type of the gradient
+	if d == dtype.Float32 {
+		for _, g := range []dtype.DType{dtype.Float16, dtype.BFloat16} {
+			mixed[g] = mixedOf(op.RowNormGrad, g)
+		}
+	}
 	return func(c *op.Call) error {
 		p := planRows(c)
 		if p.rows*p.columns == 0 {
@@ -143,9 +161,16 @@ func rowNormGrad(d dtype.DType) op.Func {
 		stats := 2 - int(p.plain)
 		weight, _, w := optional(c.I[1]&op.NormWeight, c.In[2+stats:], d)
 		dst, g, a := c.Out[0].Ptr, c.In[0].Ptr, c.In[1].Ptr
+		k := kernels[w]
+		if from := c.In[0].DType; from != d {
+			k = mixed[from]
+		}
+		if c.I[2] != 0 {
+			p.sum = 1
+		}
 		width := p.width(d, w, weight, 0, dst, g, a)
 		p.add(&t.params, width)
 		t.params.Ptr(dst).Ptr(g).Ptr(a).Ptr(c.In[2].Ptr).Ptr(c.In[1+stats].Ptr).Ptr(weight)
-		return p.launch(t, c, kernels[w], width)
+		return p.launch(t, c, k, width)
 	}
 }

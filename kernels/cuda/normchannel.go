@@ -113,7 +113,7 @@ func (p *channelPlan) fold(t *task, c *op.Call, columns, runs variants) error {
 func planSums(c *op.Call) channelPlan {
 	p := planChannels(c, &c.In[0])
 	if c.Op == op.NormSums {
-		p.widen(c.In[0], c.In[1])
+		p.widen(c.In[1], c.In[0]) // as many elements as 16 bytes have of what was normalised, which may be float32 beside a half type
 	} else {
 		p.widen(c.In[0])
 	}
@@ -135,8 +135,16 @@ func normSpace(c *op.Call) uint64 {
 func normSums(d dtype.DType) op.Func {
 	columns, runs := variantsOf("norm_channel", "norm_sums_columns_"+suffixes[d]), variantsOf("norm_channel", "norm_sums_runs_"+suffixes[d])
 	join := sumsJoin[op.ComputeType(d)]
+	var mixed [2]variants
+	if d.Size() == 2 {
+		mixed = [2]variants{variantsOf("norm_channel", "norm_sums_columns_mixed_"+suffixes[d]), variantsOf("norm_channel", "norm_sums_runs_mixed_"+suffixes[d])}
+	}
 	return func(c *op.Call) error {
 		p := planSums(c)
+		columns, runs := columns, runs
+		if c.In[1].DType != d {
+			columns, runs = mixed[0], mixed[1]
+		}
 		if p.c == 0 {
 			return nil
 		}

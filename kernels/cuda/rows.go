@@ -8,6 +8,8 @@ import (
 
 var rows = slices.Concat(
 	moveRows(),
+	castManyRows(),
+	addMixedRows(),
 	randomRows(),
 	elementwiseRows(),
 	reduceRows(),
@@ -20,6 +22,7 @@ var rows = slices.Concat(
 	bagRows(),
 	normRows(),
 	matmulRows(),
+	linearWeightGradRows(),
 	attentionRows(),
 	entropyRows(),
 	lossRows(),

@@ -20,6 +20,7 @@ type task struct {
 	params    device.Params // 4 KiB, which is why tasks are pooled
 	asked     blas.Product  // of the device's library, through an interface: on the stack it would be an allocation for each call
 	next      op.Call       // of another kernel
+	one       [1]op.View    // that next has
 }
 
 var tasks = sync.Pool{New: func() any { return new(task) }}

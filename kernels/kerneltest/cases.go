@@ -13,7 +13,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		return m.elementwise()
 	}
 	makers := map[op.ID]func() iter.Seq[*testCase]{
-		op.Cast: m.casts, op.Arange: m.aranges,
+		op.Cast: m.casts, op.CastMany: m.castMany, op.AddMixed: m.mixedSums, op.Arange: m.aranges,
 		op.Uniform: m.randoms, op.Normal: m.randoms, op.Bernoulli: m.randoms, op.Dropout: m.randoms,
 		op.Sum: m.reductions, op.Mean: m.reductions, op.Prod: m.reductions, op.Max: m.reductions, op.Min: m.reductions,
 		op.Norm1: m.reductions, op.Norm2: m.reductions, op.MeanSquare: m.reductions, op.NormMax: m.reductions, op.NormMin: m.reductions,
@@ -21,7 +21,7 @@ func (m *maker) cases() iter.Seq[*testCase] {
 		op.CumSum: m.scans, op.CumProd: m.scans, op.CumProdGrad: m.scanGrads, op.Sort: m.sorts, op.TopK: m.sorts,
 		op.Tril: m.triangles, op.Triu: m.triangles,
 		op.Any: m.reductions, op.All: m.reductions, op.ArgMax: m.argReductions, op.ArgMin: m.argReductions,
-		op.MatMul: m.matMuls, op.MatMulAct: m.matMulActs,
+		op.MatMul: m.matMuls, op.MatMulAct: m.matMulActs, op.LinearWeightGrad: m.weightGrads,
 		op.Conv2D: m.convolutions, op.Conv2DGradInput: m.convolutions, op.Conv2DGradWeight: m.convolutions,
 		op.MaxPool2D: m.pools, op.MaxPool2DGrad: m.pools, op.AvgPool2D: m.pools, op.AvgPool2DGrad: m.pools,
 		op.UpsampleNearest2D: m.samples, op.UpsampleNearest2DGrad: m.samples,

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -25,6 +26,8 @@ type norm struct {
 	bias       *tensor
 	big        float64 // the largest element's size, and that of gradients
 	bigG       float64
+	d          dtype.DType // of a, and of all that is not of narrow
+	narrow     dtype.DType // of the result of RowNorm, and of the gradient of others
 }
 
 // norms are the cases of all normalisations.
@@ -42,7 +45,7 @@ func (m *maker) norms() iter.Seq[*testCase] {
 				if !m.takesFlags(flags) || s.n == 0 && m.id == op.ChannelStats {
 					continue
 				}
-				for variant := range 2 {
+				for variant := range m.variants() {
 					if groups := m.groupings(s.groups, s.c); m.due() {
 						emit(m.norm(s.n, s.c, s.l, groups[int(flags)%len(groups)], flags, variant))
 					}
@@ -50,6 +53,32 @@ func (m *maker) norms() iter.Seq[*testCase] {
 			}
 		}
 	})
+}
+
+// variants is how many there are of a case: two, and one of two types where the operation takes them.
+func (m *maker) variants() int {
+	switch half := m.d == dtype.Float16 || m.d == dtype.BFloat16; {
+	case (m.id == op.RowNorm || m.id == op.NormSums) && half:
+		return 3
+	case m.id == op.RowNormGrad && m.d == dtype.Float32:
+		return 5 // with a gradient of either half type, and two that are added to what is there
+	}
+	return 2
+}
+
+// typed sets the types of a variant.
+func (k *norm) typed(variant int) {
+	k.d, k.narrow = k.m.d, k.m.d
+	switch {
+	case variant < 2:
+	case k.m.id == op.RowNormGrad:
+		k.narrow = []dtype.DType{dtype.Float16, dtype.BFloat16, dtype.Float32}[variant-2]
+		if variant > 2 {
+			k.c.call.I[2] = 1
+		}
+	default:
+		k.d = dtype.Float32
+	}
 }
 
 // takesFlags reports whether flags mean something to the operation.
@@ -76,7 +105,7 @@ func (m *maker) groupings(groups, channels int) []int {
 	return []int{groups}
 }
 
-// norm makes one case. Variant 1 has elements far from 0, and weights of the type of statistics.
+// norm makes one case. Variant 1 has elements far from 0, and weights of the type of statistics; those from 2 on are of two types, or added to what is there.
 func (m *maker) norm(n, channels, l, groups int, flags int64, variant int) *testCase {
 	c := m.newCase()
 	c.ulps = 4
@@ -85,10 +114,11 @@ func (m *maker) norm(n, channels, l, groups int, flags int64, variant int) *test
 		c.call.I[1] &^= op.NormRMS
 	}
 	k := &norm{m: m, c: c, n: n, ch: channels, l: l, groups: groups}
-	k.a = newTensor(m.d, contiguous, n, channels, l)
-	offset := []float64{0, 30}[variant]
-	tame := m.tame(m.d)
-	k.a.fill(func() value { return floatValue(round(m.d, tame().f+offset)) })
+	k.typed(variant)
+	k.a = newTensor(k.d, contiguous, n, channels, l)
+	offset := []float64{0, 30, 0, 0, 30}[variant]
+	tame := m.tame(k.d)
+	k.a.fill(func() value { return floatValue(round(k.d, tame().f+offset)) })
 	k.big = sizeOf(k.a)
 	k.moments()
 	k.affine(variant)
@@ -191,7 +221,7 @@ func (k *norm) given() {
 // aligned otherwise.
 func (k *norm) affine(variant int) {
 	vector := func() *tensor {
-		d, shape := k.m.d, []int{k.ch}
+		d, shape := k.d, []int{k.ch}
 		if variant == 1 {
 			d, shape = op.ComputeType(d), []int{1, k.ch, 1}
 		}
@@ -246,9 +276,13 @@ func (k *norm) count() int {
 // growth is that of the rounding errors of sums of n numbers.
 func growth(n int) float64 { return 1 + math.Log2(float64(n+1)) + math.Sqrt(float64(n))/8 }
 
-// output adds a tensor of a's shape to the outputs.
+// output adds a tensor of a's shape to the outputs: of the type of the result.
 func (k *norm) output() []result {
-	k.c.out = append(k.c.out, newTensor(k.m.d, contiguous, k.n, k.ch, k.l))
+	d := k.d
+	if k.m.id == op.RowNorm {
+		d = k.narrow
+	}
+	k.c.out = append(k.c.out, newTensor(d, contiguous, k.n, k.ch, k.l))
 	want := make([]result, len(k.a.values))
 	k.c.want = append(k.c.want, want)
 	return want

@@ -36,8 +36,8 @@ func (k *norm) statResults() {
 
 // gradient makes the incoming gradient, and the first inputs of operations that take one.
 func (k *norm) gradient() {
-	k.g = newTensor(k.m.d, contiguous, k.n, k.ch, k.l)
-	k.g.fill(k.m.tame(k.m.d))
+	k.g = newTensor(k.narrow, contiguous, k.n, k.ch, k.l)
+	k.g.fill(k.m.tame(k.narrow))
 	k.bigG = sizeOf(k.g)
 	k.c.in = []*tensor{k.g, k.a}
 	k.given()
@@ -66,6 +66,20 @@ func (k *norm) rowNormGrad() {
 		}
 		spread := sizes[s] / count * growth(k.count()) * (1 + math.Abs(x))
 		want[p] = scaled(k.rstd[s]*(g-mean-x*dot), k.rstd[s]*g, k.rstd[s]*spread, k.rstd[s]*dot*size)
+	}
+	if k.c.call.I[2] != 0 {
+		k.added(want)
+	}
+}
+
+// added makes the result one that is added to what is there.
+func (k *norm) added(want []result) {
+	dst := k.c.out[0]
+	k.c.inPlace = true
+	dst.fill(k.m.tame(dst.dtype))
+	for p, v := range dst.values {
+		want[p].f += v.f
+		want[p].scale += math.Abs(v.f)
 	}
 }
 

@@ -26,6 +26,8 @@ func Check(c *Call) error {
 		return checkGroups(c)
 	case ampUnscale:
 		return checkUnscale(c)
+	case castMany:
+		return checkCastMany(c)
 	case gradNorm, clipNorm, clipValue:
 		return checkClip(c, s.rule)
 	}
@@ -166,6 +168,24 @@ func checkUnscale(c *Call) error {
 	for _, v := range []*View{&c.Out[n], &c.In[0]} {
 		if v.DType != dtype.Float32 || v.Len() != 1 {
 			return Errorf(c.Op, ErrCall, "scale or flag is %s of shape %v, want one float32", v.DType, v.dims())
+		}
+	}
+	return nil
+}
+
+// checkCastMany checks a call of CastMany.
+func checkCastMany(c *Call) error {
+	n := int(c.I[0])
+	if n < 0 || len(c.Out) != n || len(c.In) != n {
+		return Errorf(c.Op, ErrCall, "%d outputs and %d inputs for %d tensors", len(c.Out), len(c.In), n)
+	}
+	for i := range n {
+		to, from := &c.Out[i], &c.In[i]
+		if !halves.has(to.DType) || to.DType != c.Out[0].DType || from.DType != dtype.Float32 {
+			return Errorf(c.Op, ErrCall, "tensor %d is %s of %s, the first %s; they must be of one half type, and of float32", i, to.DType, from.DType, c.Out[0].DType)
+		}
+		if to.Len() != from.Len() || !to.Contiguous() || !from.Contiguous() {
+			return Errorf(c.Op, ErrCall, "tensor %d: %v and %v must be contiguous and of one size", i, to.dims(), from.dims())
 		}
 	}
 	return nil

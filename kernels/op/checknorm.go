@@ -58,6 +58,17 @@ func normViewsOf(c *Call) *normViews {
 	return v
 }
 
+// narrow is the view that may be of a half type where a is Float32, if it is.
+func (v *normViews) narrow(c *Call) *View {
+	if c.Op != RowNorm && c.Op != RowNormGrad && c.Op != NormSums {
+		return nil
+	}
+	if f := v.full[1]; v.full[0].DType == dtype.Float32 && halves.has(f.DType) {
+		return f
+	}
+	return nil
+}
+
 func pointers(views []View) []*View {
 	list := make([]*View, len(views))
 	for i := range views {
@@ -87,8 +98,12 @@ func checkNorm(c *Call) error {
 		stats = a.Shape[0] * int(c.I[0])
 	}
 	moment := ComputeType(a.DType)
+	narrow := v.narrow(c)
+	if c.Op == RowNormGrad && c.I[2] != 0 && a.DType != dtype.Float32 {
+		return Errorf(c.Op, ErrCall, "adds to %s", a.DType)
+	}
 	for _, f := range v.full {
-		if !slices.Equal(f.dims(), a.dims()) || f.DType != a.DType || !f.Contiguous() {
+		if !slices.Equal(f.dims(), a.dims()) || f.DType != a.DType && f != narrow || !f.Contiguous() {
 			return Errorf(c.Op, ErrCall, "%s of shape %v, want contiguous %s of shape %v", f.DType, f.dims(), a.DType, a.dims())
 		}
 	}

@@ -19,6 +19,8 @@ func checkShapes(c *Call, s *spec) error {
 		return checkMatMul(c)
 	case matMulAct:
 		return checkMatMulAct(c)
+	case linearWeightGrad:
+		return checkLinearWeightGrad(c)
 	case rows:
 		if c.Out[0].NDim == 0 {
 			return Errorf(c.Op, ErrCall, "a scalar has no last dimension")
@@ -150,6 +152,17 @@ func checkMatMulAct(c *Call) error {
 		return Errorf(c.Op, ErrCall, "outputs have shapes %v and %v", c.Out[0].dims(), c.Out[1].dims())
 	}
 	return checkMatMul(c)
+}
+
+func checkLinearWeightGrad(c *Call) error {
+	dst, a, b := c.Out[0].dims(), c.In[0].dims(), c.In[1].dims()
+	if len(dst) != 2 || len(a) != 2 || len(b) != 2 || a[0] != b[0] || a[1] != dst[0] || b[1] != dst[1] {
+		return Errorf(c.Op, ErrCall, "shapes %v and %v do not give %v", a, b, dst)
+	}
+	if len(c.Out) == 2 && !slices.Equal(c.Out[1].dims(), dst[:1]) {
+		return Errorf(c.Op, ErrCall, "sums of shape %v for %v", c.Out[1].dims(), a)
+	}
+	return nil
 }
 
 // checkNLL takes the view of shape [N, C] and the one of shape [N].

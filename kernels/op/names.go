@@ -13,6 +13,7 @@ type types uint16
 
 const (
 	floats   types = 1<<dtype.Float32 | 1<<dtype.Float64 | 1<<dtype.Float16 | 1<<dtype.BFloat16
+	halves   types = 1<<dtype.Float16 | 1<<dtype.BFloat16
 	integers types = 1<<dtype.Int64 | 1<<dtype.Int32 | 1<<dtype.Uint8
 	boolean  types = 1 << dtype.Bool
 	numbers        = floats | integers
@@ -32,6 +33,7 @@ const (
 	argReduction // reduction of the one dimension I[0]
 	matMul
 	matMulAct
+	linearWeightGrad
 	rows // element-wise shapes, at least one dimension
 	nll
 	nllGrad
@@ -43,6 +45,7 @@ const (
 	indexAdd
 	steps // of an optimizer
 	ampUnscale
+	castMany
 	gradNorm
 	clipNorm
 	clipValue
@@ -76,6 +79,7 @@ var specs = withTable([Count]spec{
 	Fill:      {"fill", "k", "", anything, elementwise},
 	Copy:      {"copy", "k", "k", anything, elementwise},
 	Cast:      {"cast", "x", "k", anything, elementwise},
+	CastMany:  {"cast_many", "*", "*", halves, castMany},
 	Arange:    {"arange", "k", "", numbers, sequence},
 	Uniform:   {"uniform", "k", "?i", floats, contiguous},
 	Normal:    {"normal", "k", "?i", floats, contiguous},
@@ -83,6 +87,8 @@ var specs = withTable([Count]spec{
 	Dropout:   {"dropout", "k", "k?i", floats, contiguous},
 
 	Where: {"where", "k", "bkk", anything, elementwise},
+
+	AddMixed: {"add_mixed", "c", "kc", halves, contiguous},
 
 	SquaredError: {"squared_error", "k", "kk", floats, elementwise},
 	SmoothL1:     {"smooth_l1", "k", "kk", floats, elementwise},
@@ -116,6 +122,8 @@ var specs = withTable([Count]spec{
 
 	MatMul:    {"matmul", "k", "kkk", floats, matMul},
 	MatMulAct: {"matmul_activation", "k?k", "kkk", floats, matMulAct},
+
+	LinearWeightGrad: {"linear_backward_weight", "c?c", "kk", floats, linearWeightGrad},
 
 	Softmax:        {"softmax", "k", "k", floats, rows},
 	SoftmaxGrad:    {"softmax_backward", "k", "kk", floats, rows},
@@ -217,7 +225,7 @@ func (id ID) Arity() (out, in int, variable bool) {
 	}
 	_, most := arity(s.out)
 	least, all := arity(s.in)
-	return most, all, s.rule == matMul || s.biased() || least < all
+	return most, all, s.rule == matMul || s.rule == linearWeightGrad || s.biased() || least < all
 }
 
 // Types lists the types of the key view for which the specification asks for a kernel.

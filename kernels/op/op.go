@@ -32,6 +32,9 @@ const (
 	// Cast: dst = a converted to dst's type. All types to all types. Float to integer truncates toward zero (NaN and
 	// out-of-range values give any value); anything to Bool is "not equal to 0"; float to float rounds to nearest even.
 	Cast
+	// CastMany: Cast of I[0] tensors at once, from Float32 to one half type: Out are the results, In what they are made of, in the same order.
+	// Each pair is contiguous and of one size.
+	CastMany
 	// Arange: dst (one dimension) element i = start + i*step; F[0], F[1] for float types, I[0], I[1] for integer types.
 	Arange
 	// Uniform: dst = F[0] + u*(F[1]-F[0]) with u in [0, 1) from Philox4x32-10 with key I[0] and counter offset I[1]; but F[2], a number of
@@ -92,6 +95,9 @@ const (
 	CountNonzero // how many a are not 0 (NaN is not), an Int64 dst. All types
 	LogSumExp    // log(sum(exp(a))) relative to the largest a; infinities as the formula has them. Float types
 
+	// AddMixed: dst = a + b, where a is of a half type, and b and dst, which may be b's memory, are Float32. All are contiguous and of one shape.
+	AddMixed
+
 	// ---- matrix products --------------------------------------------------------------------------------------------
 
 	// MatMul: dst[..., M, N] = F[0] * a[..., M, K] @ b[..., K, N] + F[1] * c, where c has dst's shape (broadcast by strides)
@@ -103,6 +109,11 @@ const (
 	// ActReLU, ActGELU or ActGELUTanh, each as the operation of that name. Out is dst, and pre if the caller wants it too, of dst's
 	// shape and type. f is applied to pre before or after it is rounded to that type.
 	MatMulAct
+	// LinearWeightGrad: the gradients of a linear layer's weight and, if the second output is there, of its bias: dst [N, K] = aᵀ @ b, where
+	// a [M, N] is the gradient of the layer's result and b [M, K] its input. Both outputs are of the type that a is computed with: the
+	// product of half types is summed in float32 and not rounded. The bias's [N] is the sum down a's columns, which may be rounded to a's
+	// type. Any strides; M = 0 gives zeros.
+	LinearWeightGrad
 
 	// ---- softmax and losses; rows are along the last dimension ------------------------------------------------------
 
@@ -271,12 +282,14 @@ const (
 
 	// RowNorm: Out = dst, mean, rstd of each row; In = a, weight, bias. dst = x*weight + bias, where mean is that of the row and
 	// rstd = 1/sqrt(variance + F[0]), of the biased variance. With NormRMS there is no mean: rstd = 1/sqrt(mean(a*a) + F[0]).
+	// dst may be of a half type where a, weight and bias are Float32: it is rounded as it is written.
 	RowNorm
 	// RowNormGrad: dst = rstd*(g - mean(g) - x*mean(g*x)) with g = In[0]*weight and means over the row; without mean(g) for
-	// NormRMS. In = gradient, a, mean, rstd, weight.
+	// NormRMS. In = gradient, a, mean, rstd, weight. The gradient may be of a half type where all else is Float32. With I[2] != 0, for Float32 alone, the
+	// result is added to what dst holds.
 	RowNormGrad
 	// NormSums: Out = sum of In[0]*x and sum of In[0] over each channel: the gradients of weight and bias. In = gradient, a, mean,
-	// rstd: of rows, or of channels if I[0] is 0.
+	// rstd: of rows, or of channels if I[0] is 0. The gradient may be of a half type where a is Float32.
 	NormSums
 	// ChannelStats: Out = mean, rstd of each channel, and with NormRunning a running mean and variance that are updated in place:
 	// r = (1-F[1])*r + F[1]*new, where the new variance is the unbiased one. They have a's type or that of statistics. In = a.

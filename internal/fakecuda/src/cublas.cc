@@ -103,11 +103,22 @@ static void one_product(const Gemm& g, uint64_t a, uint64_t b, uint64_t c, uint6
                 sum += rough ? tf32(row[l]) * tf32(v) : row[l] * v;
             }
             sum *= g.alpha;
-            if (g.beta != 0) sum += g.beta * element(g.type, c, j * g.ldc + i);
-            if (g.epilogue & CUBLASLT_EPILOGUE_BIAS) sum += element(g.type, g.bias, i);
-            if (g.epilogue & AUX) set_element(g.type, g.aux, j * g.ldaux + i, sum);
-            set_element(g.type, d, j * g.ldd + i, g.epilogue & CUBLASLT_EPILOGUE_GELU ? gelu(sum) : sum);
+            if (g.beta != 0) sum += g.beta * element(g.result, c, j * g.ldc + i);
+            if (g.epilogue & CUBLASLT_EPILOGUE_BIAS) sum += element(g.result, g.bias, i);
+            if (g.epilogue & AUX) set_element(g.result, g.aux, j * g.ldaux + i, sum);
+            set_element(g.result, d, j * g.ldd + i, g.epilogue & CUBLASLT_EPILOGUE_GELU ? gelu(sum) : sum);
         }
+    }
+}
+
+// bias_gradient is what BGRADA and BGRADB are: the sums along k of a's rows, or of b's columns.
+static void bias_gradient(const Gemm& g) {
+    const bool of_b = g.epilogue & CUBLASLT_EPILOGUE_BGRADB;
+    for (int64_t i = 0; i < (of_b ? g.n : g.m); i++) {
+        double sum = 0;
+        for (int64_t l = 0; l < g.k; l++)
+            sum += of_b ? element(g.type, g.b, g.tb ? l * g.ldb + i : i * g.ldb + l) : element(g.type, g.a, g.ta ? i * g.lda + l : l * g.lda + i);
+        set_element(g.result, g.bias, i, sum);
     }
 }
 
@@ -120,9 +131,10 @@ static void scribble(const Gemm& g) {
 
 static void products(const Gemm& g) {
     scribble(g);
-    const int64_t size = (int64_t)element_size(g.type);
+    const int64_t size = (int64_t)element_size(g.type), result = (int64_t)element_size(g.result);
     for (int64_t i = 0; i < g.count; i++)
-        one_product(g, g.a + i * g.sa * size, g.b + i * g.sb * size, g.c + i * g.sc * size, g.d + i * g.sd * size);
+        one_product(g, g.a + i * g.sa * size, g.b + i * g.sb * size, g.c + i * g.sc * result, g.d + i * g.sd * result);
+    if (g.epilogue & (CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB)) bias_gradient(g);
 }
 
 // wrong returns what the real library refuses, or cannot know and would fail over.
@@ -136,8 +148,10 @@ static std::string wrong(const Gemm& g) {
     if (g.ldb < std::max<int64_t>(1, g.tb ? g.n : g.k)) return format("ldb %lld", (long long)g.ldb);
     if (g.ldc < std::max<int64_t>(1, g.m) || g.ldd < std::max<int64_t>(1, g.m)) return "ldc or ldd";
     if (g.count > 1 && g.sd < g.ldd * (g.n - 1) + g.m && g.sd * (g.count - 1) < g.m) return "products of the batch overlap";
-    for (uint64_t p : {g.a, g.b, g.d})
+    if (g.result != g.type && !(g.result == CUDA_R_32F && size == 2)) return format("result %d for type %d", g.result, g.type);
+    for (uint64_t p : {g.a, g.b})
         if (!p || p % size) return format("address 0x%llx", (unsigned long long)p);
+    if (!g.d || g.d % element_size(g.result)) return format("address 0x%llx", (unsigned long long)g.d);
     if (g.workspace % 256) return "the workspace is not aligned to 256 bytes";
     if (g.workspace_size) return check_range(g.workspace, g.workspace_size);
     return "";
@@ -159,9 +173,9 @@ static int gemm(Call& call, void* h, Gemm g, int ta, int tb, const void* alpha, 
     if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (handle->ctx != call.ctx) return blas_refuse(call, "the handle is of another context");
     if (ta < 0 || ta > 1 || tb < 0 || tb > 1 || !alpha || !beta) return blas_refuse(call, "transposition, alpha or beta");
-    if (at != bt || at != ct) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (at != bt || (at != ct && !(ct == CUDA_R_32F && element_size(at) == 2))) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!handle->own_workspace) return blas_refuse(call, "the stream was set and no workspace after it: it would be the library's own");
-    g.ta = ta, g.tb = tb, g.type = ct;
+    g.ta = ta, g.tb = tb, g.type = at, g.result = ct;
     g.alpha = ct == CUDA_R_64F ? *(const double*)alpha : *(const float*)alpha;
     g.beta = ct == CUDA_R_64F ? *(const double*)beta : *(const float*)beta;
     g.workspace = handle->workspace, g.workspace_size = handle->workspace_size;

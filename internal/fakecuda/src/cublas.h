@@ -21,7 +21,9 @@ enum {  // cublasLtEpilogue_t; AUX is the bit that makes GELU_AUX of GELU
     CUBLASLT_EPILOGUE_BIAS = 4,
     CUBLASLT_EPILOGUE_GELU = 32,
     AUX = 128,
-    CUBLASLT_EPILOGUE_GELU_AUX = CUBLASLT_EPILOGUE_GELU | AUX
+    CUBLASLT_EPILOGUE_GELU_AUX = CUBLASLT_EPILOGUE_GELU | AUX,
+    CUBLASLT_EPILOGUE_BGRADA = 256,
+    CUBLASLT_EPILOGUE_BGRADB = 512
 };
 enum {  // cublasLtMatmulDescAttributes_t
     CUBLASLT_MATMUL_DESC_TRANSA = 3,
@@ -54,7 +56,9 @@ struct Gemm {
     int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, ldd = 0, sa = 0, sb = 0, sc = 0, sd = 0, count = 1, ldaux = 0;
     uint64_t a = 0, b = 0, c = 0, d = 0, bias = 0, aux = 0, workspace = 0;
     size_t workspace_size = 0;
-    int type = CUDA_R_32F, compute = CUBLAS_COMPUTE_32F, epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    int type = CUDA_R_32F;    // of a and b
+    int result = CUDA_R_32F;  // of c, d and bias
+    int compute = CUBLAS_COMPUTE_32F, epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     double alpha = 1, beta = 0;
 };
 

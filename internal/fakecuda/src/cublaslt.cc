@@ -63,14 +63,16 @@ const uint64_t ALGORITHM = 0x636973746c743031;
 static std::string fits(const LtObject& d, const LtObject& a, const LtObject& b, const LtObject& c, const LtObject& out, Gemm* g) {
     g->ta = d.ta, g->tb = d.tb, g->m = (int64_t)out.rows, g->n = (int64_t)out.cols;
     g->k = (int64_t)(d.ta ? a.rows : a.cols);
-    g->lda = a.ld, g->ldb = b.ld, g->ldc = c.ld, g->ldd = out.ld, g->type = out.type, g->compute = d.compute;
-    if (a.type != out.type || b.type != out.type || c.type != out.type) return "types differ";
+    g->lda = a.ld, g->ldb = b.ld, g->ldc = c.ld, g->ldd = out.ld, g->type = a.type, g->result = out.type, g->compute = d.compute;
+    if (a.type != b.type || c.type != out.type || (a.type != out.type && !(out.type == CUDA_R_32F && element_size(a.type) == 2))) return "types differ";
     if ((d.ta ? a.cols : a.rows) != out.rows || (d.tb ? b.rows : b.cols) != out.cols || (d.tb ? b.cols : b.rows) != (uint64_t)g->k ||
         c.rows != out.rows || c.cols != out.cols)
         return "shapes do not fit";
     if ((out.type == CUDA_R_64F) != (d.scale == CUDA_R_64F)) return "scale type";
     g->epilogue = (int)d.epilogue, g->bias = d.bias, g->aux = d.aux, g->ldaux = d.ldaux;
     if ((d.epilogue & CUBLASLT_EPILOGUE_BIAS) && !d.bias) return "no bias";
+    const uint32_t sums = CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB;
+    if ((d.epilogue & sums) && (!d.bias || (d.epilogue & ~sums) || (d.epilogue & sums) == sums)) return "bias gradient";
     if ((d.epilogue & AUX) && (!d.aux || d.ldaux % 8 || d.ldaux < g->m)) return "auxiliary matrix";
     return "";
 }
@@ -178,7 +180,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void* h, void* desc, void* a, void* b,
     const std::string why = fake::fits(*x, *la, *lb, *lc, *ld, &g);
     if (!why.empty()) return fake::blas_refuse(call, why);
     *found = 0;
-    const int e = g.epilogue & ~(fake::CUBLASLT_EPILOGUE_BIAS | fake::AUX);
+    const int e = g.epilogue & ~(fake::CUBLASLT_EPILOGUE_BIAS | fake::AUX | fake::CUBLASLT_EPILOGUE_BGRADA | fake::CUBLASLT_EPILOGUE_BGRADB);
     if ((e & ~(fake::CUBLASLT_EPILOGUE_GELU | fake::CUBLASLT_EPILOGUE_DEFAULT)) || (g.type == fake::CUDA_R_64F && e == fake::CUBLASLT_EPILOGUE_GELU)) return fake::CUBLAS_STATUS_NOT_SUPPORTED;
     *out = cublasLtMatmulHeuristicResult_t();
     out->algo[0] = fake::ALGORITHM;

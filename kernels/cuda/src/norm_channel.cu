@@ -45,13 +45,14 @@ template <class C> FN Pair<C> both(const Pair<C>& a, const Pair<C>& b) { return 
 
 // What joins elements: Sums and Stats. They come in vectors of V along a row, of one channel or of V neighbouring ones, and
 // several vectors are on their way at a time.
-template <class T, int V> struct Sums {
+template <class T, int V, class G = T> struct Sums {
     using C = Compute<T>;
     using A = Pair<C>;
-    struct Loaded { vec<T, V> g, a; C mean, rstd; };  // the statistics of a row's group
+    struct Loaded { vec<G, V> g; vec<T, V> a; C mean, rstd; };  // the statistics of a row's group
     struct Own { C mean[V], rstd[V]; };               // or those of channels
     const Channels& p;
-    const T *g, *a;
+    const G* g;
+    const T* a;
     const C *mean, *rstd;
 
     // Those of channels c, c+step, ...
@@ -66,7 +67,7 @@ template <class T, int V> struct Sums {
         return o;
     }
     FN Loaded loaded(u64 at, u32 row, u32 c) const {
-        Loaded x = {load<T, V>(g + at), load<T, V>(a + at), 0, 0};
+        Loaded x = {load<G, V>(g + at), load<T, V>(a + at), 0, 0};
         if (!p.groups) return x;
         u64 slot = (u64)row * p.groups + c / p.per;
         x.mean = p.plain ? (C)0 : mean[slot];
@@ -294,6 +295,22 @@ template <int V, class T, class F> FN void channel_map(const Channels& p, u32 to
     }
 
 #define REDUCTIONS(T) REDUCTION(T, v, 16 / sizeof(T)) REDUCTION(T, s, 1)
+
+// Sums of a gradient in half precision times what was normalised in float32.
+#define MIXED_SUMS(G, N, V)                                                                                           \
+    KERNEL norm_sums_columns_mixed_##G##_##N(Channels p, Pair<f32>* work, const G* g, const f32* a, const f32* mean, const f32* rstd) { \
+        GK_SHARED_ARR(Pair<f32>, sh, [THREADS * V]);                                                                  \
+        fold_columns<Sums<f32, V, G>, V>(p, {p, g, a, mean, rstd}, work, (Pair<f32>*)sh);                             \
+    }                                                                                                                 \
+    KERNEL norm_sums_runs_mixed_##G##_##N(Channels p, Pair<f32>* work, const G* g, const f32* a, const f32* mean, const f32* rstd) { \
+        GK_SHARED_ARR(Pair<f32>, sh, [THREADS]);                                                                      \
+        fold_runs<Sums<f32, V, G>, V>(p, {p, g, a, mean, rstd}, work, (Pair<f32>*)sh);                                \
+    }
+
+MIXED_SUMS(f16, v, 4)
+MIXED_SUMS(f16, s, 1)
+MIXED_SUMS(bf16, v, 4)
+MIXED_SUMS(bf16, s, 1)
 
 #define JOIN_SUMS(C)                                                                                                  \
     KERNEL norm_sums_join_##C(Channels p, C* product, C* sum, const Pair<C>* work) { join_sums(p, product, sum, work); }

@@ -9,7 +9,7 @@ struct Rows {
     u32 groups, per; // groups of channels, and channels of a group
     u32 plain;       // 1: there is no mean (RMS norm)
     Div neighbours;  // elements of a channel in a row
-    u32 unused;
+    u32 add;         // 1: a gradient is added to what is there
     f64 eps;
 };
 
@@ -60,14 +60,14 @@ template <class T, int V, class F> FN void each(const vec<T, V> (&kept)[KEEP], c
 }
 
 // The same for two operands.
-template <class T, int V, class F>
-FN void each2(const vec<T, V> (&p)[KEEP], const vec<T, V> (&q)[KEEP], const T* a, const T* b, const Seat& s, F f) {
+template <class G, class T, int V, class F>
+FN void each2(const vec<G, V> (&p)[KEEP], const vec<T, V> (&q)[KEEP], const G* a, const T* b, const Seat& s, F f) {
     #pragma unroll
     for (u32 k = 0; k < KEEP; k++) {
         u32 v = s.lane + k * s.lanes;
         if (v < s.vectors) f(p[k], q[k], v);
     }
-    for (u32 v = s.lane + KEEP * s.lanes; v < s.vectors; v += s.lanes) f(load<T, V>(a + (u64)v * V), load<T, V>(b + (u64)v * V), v);
+    for (u32 v = s.lane + KEEP * s.lanes; v < s.vectors; v += s.lanes) f(load<G, V>(a + (u64)v * V), load<T, V>(b + (u64)v * V), v);
 }
 
 // The numbers of w that belong to vector v, or other everywhere if there is no w.
@@ -81,8 +81,9 @@ template <int V, class C, class W> FN void channels_of(C (&f)[V], const W* w, C 
     for (int e = 0; e < V; e++) f[e] = get(x[e]);
 }
 
-template <class T, class W, int V, class C>
-FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W* weight, const W* bias, C* sh) {
+// The result may have another type than what it is made of.
+template <class T, class W, int V, class D, class C>
+FN void row_norm(const Rows& p, D* dst, C* means, C* rstds, const T* a, const W* weight, const W* bias, C* sh) {
     Seat s = seat_of(p);
     u64 at = (u64)s.row * p.vectors * V;
     C count = (C)(p.vectors * V), mean = 0, sum = 0;
@@ -107,9 +108,9 @@ FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W*
         C w[V], b[V];
         channels_of<V>(w, weight, (C)1, p, s, v);
         channels_of<V>(b, bias, (C)0, p, s, v);
-        vec<T, V> y;
-        for (int e = 0; e < V; e++) y[e] = put<T>(fma((get(x[e]) - mean) * rstd, w[e], b[e]));
-        store<T, V>(dst + at + (u64)v * V, y);
+        vec<D, V> y;
+        for (int e = 0; e < V; e++) y[e] = put<D>(fma((get(x[e]) - mean) * rstd, w[e], b[e]));
+        store<D, V>(dst + at + (u64)v * V, y);
     });
     if (s.live && s.lane == 0) {
         if (!p.plain) means[s.row] = mean;
@@ -117,17 +118,19 @@ FN void row_norm(const Rows& p, T* dst, C* means, C* rstds, const T* a, const W*
     }
 }
 
-template <class T, class W, int V, class C>
-FN void row_norm_backward(const Rows& p, T* dst, const T* grad, const T* a, const C* means, const C* rstds, const W* weight, C* sh) {
+// And so may the gradient.
+template <class T, class W, int V, class G, class C>
+FN void row_norm_backward(const Rows& p, T* dst, const G* grad, const T* a, const C* means, const C* rstds, const W* weight, C* sh) {
     Seat s = seat_of(p);
     u64 at = (u64)s.row * p.vectors * V;
     C count = (C)(p.vectors * V);
     C mean = s.live && !p.plain ? means[s.row] : (C)0, rstd = s.live ? rstds[s.row] : (C)0;
-    vec<T, V> kept_g[KEEP], kept_a[KEEP];
-    keep<T, V>(kept_g, grad + at, s);
+    vec<G, V> kept_g[KEEP];
+    vec<T, V> kept_a[KEEP];
+    keep<G, V>(kept_g, grad + at, s);
     keep<T, V>(kept_a, a + at, s);
     C sum = 0, dot = 0;
-    each2<T, V>(kept_g, kept_a, grad + at, a + at, s, [&](const vec<T, V>& g, const vec<T, V>& x, u32 v) {
+    each2<G, T, V>(kept_g, kept_a, grad + at, a + at, s, [&](const vec<G, V>& g, const vec<T, V>& x, u32 v) {
         C w[V];
         channels_of<V>(w, weight, (C)1, p, s, v);
         for (int e = 0; e < V; e++) {
@@ -138,12 +141,18 @@ FN void row_norm_backward(const Rows& p, T* dst, const T* grad, const T* a, cons
     });
     sum = p.plain ? (C)0 : lanes_sum(sum, p.lanes, sh) / count;
     dot = lanes_sum(dot, p.lanes, sh) / count;
-    each2<T, V>(kept_g, kept_a, grad + at, a + at, s, [&](const vec<T, V>& g, const vec<T, V>& x, u32 v) {
+    each2<G, T, V>(kept_g, kept_a, grad + at, a + at, s, [&](const vec<G, V>& g, const vec<T, V>& x, u32 v) {
         C w[V];
         channels_of<V>(w, weight, (C)1, p, s, v);
-        vec<T, V> y;
-        for (int e = 0; e < V; e++)
-            y[e] = put<T>(rstd * (fma(-(get(x[e]) - mean) * rstd, dot, get(g[e]) * w[e]) - sum));
+        vec<T, V> y = {};
+        if constexpr (Same<T, f32>::value)
+            if (p.add) y = load<T, V>(dst + at + (u64)v * V);
+        for (int e = 0; e < V; e++) {
+            C d = rstd * (fma(-(get(x[e]) - mean) * rstd, dot, get(g[e]) * w[e]) - sum);
+            if constexpr (Same<T, f32>::value)
+                if (p.add) d += y[e];
+            y[e] = put<T>(d);
+        }
         store<T, V>(dst + at + (u64)v * V, y);
     });
 }
@@ -169,3 +178,20 @@ ROW_NORMS(f16, f16)
 ROW_NORMS(f16, f32)
 ROW_NORMS(bf16, bf16)
 ROW_NORMS(bf16, f32)
+
+// What is computed in float32, with a result, or a gradient, in half precision.
+#define ROW_NORM_MIXED(D, N, V)                                                                                       \
+    KERNEL row_norm_mixed_##D##_##N(Rows p, D* dst, f32* mean, f32* rstd, const f32* a, const f32* w, const f32* b) { \
+        GK_SHARED_ARR(f32, sh, [WARPS]);                                                                              \
+        row_norm<f32, f32, V>(p, dst, mean, rstd, a, w, b, (f32*)sh);                                                 \
+    }                                                                                                                 \
+    KERNEL row_norm_backward_mixed_##D##_##N(Rows p, f32* dst, const D* g, const f32* a, const f32* mean,             \
+                                             const f32* rstd, const f32* w) {                                         \
+        GK_SHARED_ARR(f32, sh, [WARPS]);                                                                              \
+        row_norm_backward<f32, f32, V>(p, dst, g, a, mean, rstd, w, (f32*)sh);                                        \
+    }
+
+ROW_NORM_MIXED(f16, v, 4)
+ROW_NORM_MIXED(f16, s, 1)
+ROW_NORM_MIXED(bf16, v, 4)
+ROW_NORM_MIXED(bf16, s, 1)

@@ -104,6 +104,8 @@ const (
 	EpilogueBias    = 4
 	EpilogueGELU    = 32 // the approximation with tanh
 	EpilogueGELUAux = EpilogueGELU | 128
+	EpilogueSumsOfA = 256 // BGRADA: the sums of op(A) along k, the gradient of a bias
+	EpilogueSumsOfB = 512 // BGRADB
 )
 
 // cublasLtMatmulPreferenceAttributes_t.
