@@ -90,7 +90,7 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 	v := &j.conv
 	k := v.Kernel.Strides
 	kernels := offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size)
-	if _, single := any(j.access).(accessor[float32]); single && isTurned(v) {
+	if _, single := any(j.access).(accessor[float32]); single && j.access.direct && isTurned(v) {
 		g.turned = turnings.Get().(*turning)
 		g.turned.turn(v, kernels, j.serial)
 		defer func() {
