@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "0927b66fb6c09df80023a50964f90c25b0c4b1135310439d8a7d97672cc45053"
+const inputsHash = "19c061a9d734b9e8b74b32042b1455e4a9814a99e5c9981496eaa3a113e186c3"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -13,11 +13,15 @@ var modules = map[string][]string{
 		"attention_keys_f64", "attention_queries_bf16", "attention_queries_f16", "attention_queries_f32",
 		"attention_queries_f64", "attention_values_bf16", "attention_values_f16", "attention_values_f32", "attention_values_f64",
 	},
-	"attention_tensor": {
-		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_keys_128_bf16",
-		"attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16", "attention_queries_128_bf16",
-		"attention_queries_128_f16", "attention_queries_64_bf16", "attention_queries_64_f16", "attention_values_128_bf16",
-		"attention_values_128_f16", "attention_values_64_bf16", "attention_values_64_f16",
+	"attention_backward": {
+		"attention_keys_128_bf16", "attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16",
+		"attention_keys_96_bf16", "attention_keys_96_f16", "attention_queries_128_bf16", "attention_queries_128_f16",
+		"attention_queries_64_bf16", "attention_queries_64_f16", "attention_queries_96_bf16", "attention_queries_96_f16",
+		"attention_rows_bf16", "attention_rows_f16",
+	},
+	"attention_forward": {
+		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_96_bf16",
+		"attention_96_f16",
 	},
 	"bag": {
 		"embedding_bag_backward_bf16", "embedding_bag_backward_f16", "embedding_bag_backward_f32", "embedding_bag_backward_f64",
