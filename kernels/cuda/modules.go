@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "19c061a9d734b9e8b74b32042b1455e4a9814a99e5c9981496eaa3a113e186c3"
+const inputsHash = "3fd13846f6f7d7e52b8e85c15a23a3888c9144b75b06b1e5d9c44fee7f5ea362"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -63,6 +63,10 @@ var modules = map[string][]string{
 		"conv_join_bf16", "conv_join_f16", "conv_join_f32", "conv_join_f64", "conv_weight_bf16", "conv_weight_f16",
 		"conv_weight_f32", "conv_weight_f64", "conv_weight_join_bf16", "conv_weight_join_f16", "conv_weight_join_f32",
 		"conv_weight_join_f64",
+	},
+	"conv_last": {
+		"channels_last_bf16", "channels_last_f16", "conv_last_128_bf16", "conv_last_128_f16", "conv_last_64_bf16",
+		"conv_last_64_f16",
 	},
 	"conv_tensor": {
 		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_low_bf16", "conv_tensor_low_f16", "conv_tensor_weight_bf16",

@@ -122,7 +122,7 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 	b := &bench{t: t, e: e.Owned(), gen: tensor.NewGenerator(1)}
 	var table strings.Builder
 	table.WriteString(trafficHead)
-	for _, w := range slices.Concat(b.elementwise(), b.rows(), b.products(), b.attentions()) {
+	for _, w := range slices.Concat(b.elementwise(), b.rows(), b.products(), b.attentions(), b.convolutions()) {
 		require.NoError(t, d.Synchronize(context.Background()))
 		before := totals(t, r)
 		require.NoError(t, w.run(), w.name)

@@ -50,7 +50,8 @@ template <int SIZE_> struct OfQueries {
     static constexpr int SIZE = SIZE_;
     static constexpr u32 M = SIZE == 128 ? 1 : 2, N = 32, ROWS = 16 * M * WARPS;
     static constexpr u32 TILE = N * PITCH<SIZE>, STAGE = 2 * TILE, STAGES = 2 * ROWS * PITCH<SIZE>; // where the stages begin
-    template <class T> using Rows = typename Either<SIZE != 96, Held<SIZE, M, T>, Shared<SIZE, M, T>>::type; // of q; those of g stay in shared memory
+    static constexpr bool HELD = SIZE != 96; // the rows of q in registers; those of g stay in shared memory
+    template <class T> using Rows = typename Either<HELD, Held<SIZE, M, T>, Shared<SIZE, M, T>>::type;
 };
 
 // How blocks of rows of keys do: the rows of k and v stay in shared memory, since sums of two results take the registers.
@@ -136,8 +137,10 @@ FN void queries(const Attention<f32>& p, const Operands<T, f32>& o, const Spot& 
     if (to == 0) return;
     fetch_rows<P>(Lines<SIZE, T>(head_of(o.q, p.q, at.batch, at.head), p.q.row, at.row0, p.queries, p.depth),
                   Lines<SIZE, T>(head_of(o.grad, p.grad, at.batch, at.head), p.grad.row, at.row0, p.queries, p.width), sh);
-    gk_cp_async_wait<0>();
-    __syncthreads();
+    if (P::HELD) { // else the first tile's wait and barrier will do
+        gk_cp_async_wait<0>();
+        __syncthreads();
+    }
     u32 mine = warp_row<P::M>() * PITCH<SIZE> + lane_along<SIZE>();
     typename P::template Rows<T> q(sh + mine);
     Shared<SIZE, P::M, T> g(sh + P::ROWS * PITCH<SIZE> + mine);
