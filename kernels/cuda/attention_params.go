@@ -10,7 +10,7 @@ import (
 
 // attentionWords writes an Attention of src/attention.h, word by word.
 type attentionWords struct {
-	w  [64]uint64 // 7 of sizes, 32 of strides, 2 of Philox and 2 of numbers, of which double has two words
+	w  [64]uint64 // 7 of sizes, 36 of strides, 2 of Philox and 2 of numbers, of which double has two words
 	at int
 }
 
@@ -78,7 +78,7 @@ func (a *attention) pack(w *attentionWords, c *op.Call, tiles, windows int, resu
 	// An element is kept if its random number of 24 bits is below this; random numbers come in blocks of four along the keys.
 	w.pair(int(math.Ceil((1-c.F[1])*(1<<24))), (keys+3)/4)
 	w.pair(tiles, windows)
-	for _, v := range []*op.View{a.q, a.k, a.v, a.out, a.grad, result, mask, first(a.dmask)} {
+	for _, v := range []*op.View{a.q, a.k, a.v, a.out, a.grad, result, a.second, mask, first(a.dmask)} {
 		w.strip(v)
 	}
 	w.w[w.at], w.w[w.at+1] = key, uint64(c.I[2])
@@ -101,7 +101,10 @@ func (a *attention) add(p *device.Params, c *op.Call, tiles, windows int, result
 	var w attentionWords
 	a.pack(&w, c, tiles, windows, result)
 	p.Words(w.w[:w.at]...)
-	var grad, mask, dmask device.Ptr
+	var grad, second, mask, dmask device.Ptr
+	if a.second != nil {
+		second = a.second.Ptr
+	}
 	if a.grad != nil {
 		grad = a.grad.Ptr
 	}
@@ -112,5 +115,5 @@ func (a *attention) add(p *device.Params, c *op.Call, tiles, windows int, result
 		dmask = m.Ptr
 	}
 	p.Words(uint64(a.q.Ptr), uint64(a.k.Ptr), uint64(a.v.Ptr), uint64(grad), uint64(mask), uint64(a.lse), uint64(a.delta),
-		uint64(result.Ptr), uint64(dmask))
+		uint64(result.Ptr), uint64(second), uint64(dmask))
 }

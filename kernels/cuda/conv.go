@@ -18,14 +18,15 @@ type convolution struct {
 	b                             [5]int // of groups, images, channels, rows and columns
 	d                             [5]int // of groups, rows, and in columns of the product
 	bias                          int
-	biased                        bool // a bias may be of one element, with a distance of 0
-	dst, left, right, added       device.Ptr
+	biased                        bool       // a bias may be of one element, with a distance of 0
+	dst, left, right, added, sums device.Ptr // sums: those of splits
 }
 
 // convKernels are those of one operation and type.
 type convKernels struct {
 	product, direct, join *kernel
 	tensor, low           *kernel // for tensor cores, with tiles of 128 and of 64 rows, or nil
+	last                  *lastKernels
 }
 
 func convRows() []op.Row {
@@ -49,6 +50,9 @@ var convKernelsOf = func() (all [dtype.Count][2]convKernels) {
 				k.tensor = named("conv_tensor", "conv_tensor_"+name+suffixes[d])
 				k.low = named("conv_tensor", "conv_tensor_"+name+"low_"+suffixes[d])
 			}
+			if i == 0 {
+				k.last = lastKernelsOf(d)
+			}
 		}
 	}
 	return all
@@ -65,9 +69,17 @@ func convolve(d dtype.DType) op.Func {
 			p := weightProduct(c, &v)
 			return p.launch(c, &convKernelsOf[d][1])
 		}
+		turned := false
 		for i := range phases(c, &v) { // each writes places of its own; the workspace is theirs in turn, as the stream orders them
 			p := placeProduct(c, &v, i)
 			if p.n == 0 {
+				continue
+			}
+			if p.channelsLast(d) {
+				if err := p.launchLast(c, &convKernelsOf[d][0], turned); err != nil {
+					return err
+				}
+				turned = true
 				continue
 			}
 			if err := p.launch(c, &convKernelsOf[d][0]); err != nil {
@@ -162,6 +174,9 @@ func (p *convolution) cut(d dtype.DType) {
 	p.part, p.splits = max(1, p.k), 1
 	if count < busy && p.k > 2*deep {
 		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
+		if p.channelsLast(d) { // adding up splits costs these kernels as much as the products: only where half of a GPU would be idle
+			n = min(busy/count, p.k/deep)
+		}
 		p.part = ((p.k+n-1)/n + 31) &^ 31 // whole tiles of steps
 		p.splits = (p.k + p.part - 1) / p.part
 	}
@@ -189,7 +204,11 @@ func convSpace(c *op.Call) uint64 {
 	}
 	most := uint64(0)
 	for i := range phases(c, &v) {
-		if p := placeProduct(c, &v, i); !p.direct(false) {
+		switch p := placeProduct(c, &v, i); {
+		case p.channelsLast(d):
+			image, kernel, sums := p.lastSpace(d)
+			most = max(most, image+kernel+sums)
+		case !p.direct(false):
 			most = max(most, p.space(d))
 		}
 	}

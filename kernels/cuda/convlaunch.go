@@ -16,6 +16,7 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	}
 	t := takeTask()
 	defer tasks.Put(t)
+	p.sums = c.Work.Ptr
 	switch {
 	case p.direct(weight) && weight:
 		if err := p.over(t, c, k.direct, device.Dim3{X: uint32(p.n), Y: uint32(p.m)}, false); err != nil {
@@ -35,9 +36,13 @@ func (p *convolution) launch(c *op.Call, k *convKernels) error {
 	if p.splits == 1 {
 		return nil
 	}
-	// Behind the others on the stream: all splits are in the workspace.
+	return p.joinSums(t, c, k)
+}
+
+// joinSums enqueues the kernel that adds up the splits. It is behind the others on the stream: all are in the workspace.
+func (p *convolution) joinSums(t *task, c *op.Call, k *convKernels) error {
 	p.add(&t.params, 0)
-	t.params.Ptr(p.dst).Ptr(p.added).Ptr(c.Work.Ptr)
+	t.params.Ptr(p.dst).Ptr(p.added).Ptr(p.sums)
 	grid := blocks(p.n, threads)
 	grid.Y, grid.Z = uint32(p.m), uint32(p.groups) // both within the grid: sums are split only where there are fewer than busy tiles of 64 rows
 	return t.launch(c, k.join, grid)

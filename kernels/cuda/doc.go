@@ -27,7 +27,7 @@
 //   - The same call on the same GPU gives the same bits in every run.
 //   - Element-wise kernels and reductions are IEEE operations in an order that the call alone fixes. All GPUs and the emulation give
 //     the same bits, but for reciprocals inside of activations: a GPU approximates them (rcp.approx) to 1 ulp, each generation in
-//     its own way.
+//     its own way, as it does the exponentials of attention on tensor cores (ex2.approx, to 2^-22).
 //   - Products on tensor cores (mma.sync: those of half types, attention, convolutions) are not the same bits on other generations
 //     of GPUs, nor on the emulation. The hardware aligns the products of one mma.sync with the largest, cuts off what lies a few bits below a
 //     float32 of that size, and adds in an order that it does not promise; the emulation, of sources and of PTX, adds in double
@@ -46,7 +46,8 @@
 // # Memory
 //
 // Reductions of few outputs, sums over channels, products and gradients that are summed in parts, running sums of few long rows, steps of optimizers that are counted in device memory, and what sorts need workspace;
-// Row.Workspace says how much. Convolutions unfold no image: what a tile needs of it is gathered into shared memory.
+// Row.Workspace says how much. Convolutions unfold no image: what a tile needs of it is gathered into shared memory. Those of many channels, of half types, first
+// write image and kernel to the workspace with the channels last.
 //
 // # Matrix products
 //

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "664c2b61c01172e5dc4542b9017f4133c8ede7cb1890584cb2eb0522737c6024"
+const inputsHash = "d993e6628c095951f648d6f7d27564396b7fe0ffb53ce8d83594135812a39af4"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -16,11 +16,15 @@ var modules = map[string][]string{
 		"attention_keys_f64", "attention_queries_bf16", "attention_queries_f16", "attention_queries_f32",
 		"attention_queries_f64", "attention_values_bf16", "attention_values_f16", "attention_values_f32", "attention_values_f64",
 	},
-	"attention_tensor": {
-		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_keys_128_bf16",
-		"attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16", "attention_queries_128_bf16",
-		"attention_queries_128_f16", "attention_queries_64_bf16", "attention_queries_64_f16", "attention_values_128_bf16",
-		"attention_values_128_f16", "attention_values_64_bf16", "attention_values_64_f16",
+	"attention_backward": {
+		"attention_keys_128_bf16", "attention_keys_128_f16", "attention_keys_64_bf16", "attention_keys_64_f16",
+		"attention_keys_96_bf16", "attention_keys_96_f16", "attention_queries_128_bf16", "attention_queries_128_f16",
+		"attention_queries_64_bf16", "attention_queries_64_f16", "attention_queries_96_bf16", "attention_queries_96_f16",
+		"attention_rows_bf16", "attention_rows_f16",
+	},
+	"attention_forward": {
+		"attention_128_bf16", "attention_128_f16", "attention_64_bf16", "attention_64_f16", "attention_96_bf16",
+		"attention_96_f16",
 	},
 	"bag": {
 		"embedding_bag_backward_bf16", "embedding_bag_backward_f16", "embedding_bag_backward_f32", "embedding_bag_backward_f64",
@@ -65,6 +69,10 @@ var modules = map[string][]string{
 		"conv_join_bf16", "conv_join_f16", "conv_join_f32", "conv_join_f64", "conv_weight_bf16", "conv_weight_f16",
 		"conv_weight_f32", "conv_weight_f64", "conv_weight_join_bf16", "conv_weight_join_f16", "conv_weight_join_f32",
 		"conv_weight_join_f64",
+	},
+	"conv_last": {
+		"channels_last_bf16", "channels_last_f16", "conv_last_128_bf16", "conv_last_128_f16", "conv_last_64_bf16",
+		"conv_last_64_f16",
 	},
 	"conv_tensor": {
 		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_low_bf16", "conv_tensor_low_f16", "conv_tensor_weight_bf16",

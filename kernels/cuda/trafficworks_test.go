@@ -129,8 +129,6 @@ func (b *bench) products() []work {
 	f32, f16 := tensor.Float32, tensor.Float16
 	x, h := b.of(f32, n, n), b.of(f16, n, n)
 	transposed := b.keep(h.Transpose(0, 1))
-	heads := func(dt tensor.DType) *tensor.Tensor { return b.of(dt, 2, 2, 256, 64) }
-	q, k, v := heads(f16), heads(f16), heads(f16)
 	image, weights := b.of(f16, 2, 32, 32, 32), b.of(f16, 32, 32, 3, 3)
 	big, float := b.of(f16, 512, 512), b.of(f32, 512, 512)
 	bigTransposed := b.keep(big.Transpose(0, 1))
@@ -150,11 +148,6 @@ func (b *bench) products() []work {
 		{name: "product of 256, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(h) }), again: often, banks: 1.2},
 		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(transposed) }), again: often, banks: 1.3},
 		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return transposed.MatMul(h) }), again: often, banks: 1.1},
-		{name: "attention, 4 heads of 256 by 64, float16", bytes: 4 * 2 * 4 * 256 * 64, run: func() error {
-			out, lse, err := gradients.AttentionForward(q, k, v, tensor.Attention{})
-			released(out, lse)
-			return err
-		}, again: often, scatter: 1.3},
 		{name: "convolution of 3 by 3, float16", bytes: 2 * (2*2*32*1024 + 32*32*9), run: once(func() (*tensor.Tensor, error) {
 			return tensor.Conv2d(image, weights, nil, tensor.Conv{Padding: []int{1}})
 		}), again: often, scatter: 20, banks: 1.1},

@@ -22,6 +22,8 @@ var attentionSizes = []attentionSize{
 // are short, little hides an error of the gradient of q.
 var attentionTiles = []attentionSize{
 	{1, 1, 1, 150, 140, 40, 24}, {1, 1, 1, 150, 140, 64, 56}, {1, 1, 1, 150, 140, 72, 128}, {1, 1, 1, 70, 40, 128, 8},
+	// Two heads of queries for one of keys, each of an odd number of tiles: the second begins where the first one ended.
+	{1, 2, 1, 70, 40, 64, 64}, {1, 2, 1, 70, 40, 96, 96}, {1, 2, 1, 70, 40, 128, 128},
 }
 
 // attentionEdges lie at the ends of blocks, of 64 or 128 queries and keys, of the kernels, and always run. Some are

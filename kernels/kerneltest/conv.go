@@ -44,6 +44,15 @@ var convShapes = []convShape{
 	{1, 4, 40, 64, 4, 3, 3, [2]int{1, 2}, one2, one2, 4, [2]int{}},
 }
 
+// convChannels have whole pieces of channels, for kernels of tensor cores that copy 16 bytes at a time, in tiles of 64 and of 128 rows. They always
+// run.
+var convChannels = []convShape{
+	{2, 64, 6, 7, 96, 3, 3, one2, one2, one2, 1, [2]int{}},
+	{2, 64, 7, 7, 64, 1, 1, one2, [2]int{}, one2, 1, [2]int{}},
+	{1, 32, 17, 15, 64, 3, 3, [2]int{2, 2}, one2, one2, 1, [2]int{}},
+	{2, 32, 12, 13, 160, 2, 3, [2]int{1, 2}, [2]int{0, 2}, [2]int{3, 1}, 1, [2]int{}},
+}
+
 // results is the size of the result along dimension d.
 func (s *convShape) results(d int) int {
 	size, k := [2]int{s.h, s.w}[d], [2]int{s.kh, s.kw}[d]
@@ -60,12 +69,24 @@ func (m *maker) convolutions() iter.Seq[*testCase] {
 			emit(m.convolution(s, [3]layout{some[n%4], some[(n/4+1)%4], some[(n/2)%4]}, true))
 			emit(m.convolution(s, [3]layout{contiguous, []layout{outer, inner, constant}[n%3], contiguous}, false))
 		}
+		for n := range convChannels {
+			s := &convChannels[n]
+			emit(m.convolutionAlways(s, [3]layout{}, n%2 == 0))
+			emit(m.convolution(s, [3]layout{some[n%4], some[(n/4+1)%4], some[(n/2)%4]}, true))
+		}
 	})
 }
 
 // convolution makes a case with layouts of output and inputs.
 func (m *maker) convolution(s *convShape, l [3]layout, biased bool) *testCase {
 	if !m.due() {
+		return nil
+	}
+	return m.convolutionAlways(s, l, biased)
+}
+
+func (m *maker) convolutionAlways(s *convShape, l [3]layout, biased bool) *testCase {
+	if m.leavesOut() {
 		return nil
 	}
 	c := m.newCase()

@@ -26,6 +26,9 @@ inline void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
     static_assert(SIZE == 4 || SIZE == 8 || SIZE == 16, "cp.async copies 4, 8 or 16 bytes");
     gk::cp_async(to, from, SIZE, bytes);
 }
+inline void gk_cp_async_at(void* to, int to_offset, const void* from, int from_offset, int bytes) {
+    gk::cp_async((char*)to + to_offset, (const char*)from + from_offset, 16, bytes);
+}
 inline void gk_cp_async_commit() { gk::cp_async_commit(); }
 template <int N>
 inline void gk_cp_async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -38,6 +41,8 @@ inline void gk_ldmatrix_x4(uint32_t (&r)[4], const void* row) { gk::load_matrice
 inline void gk_ldmatrix_x1_trans(uint32_t (&r)[1], const void* row) { gk::load_matrices(r, 1, true, row); }
 inline void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) { gk::load_matrices(r, 2, true, row); }
 inline void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) { gk::load_matrices(r, 4, true, row); }
+inline void gk_ldmatrix_x4_at(uint32_t (&r)[4], const void* row, int offset) { gk::load_matrices(r, 4, false, (const char*)row + offset); }
+inline void gk_ldmatrix_x4_trans_at(uint32_t (&r)[4], const void* row, int offset) { gk::load_matrices(r, 4, true, (const char*)row + offset); }
 
 inline void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::F16, d, a, b); }
 inline void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::BF16, d, a, b); }
@@ -51,3 +56,9 @@ inline uint32_t gk_tf32(float x) {
 
 inline void gk_mma(gk::f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_f16(d, a, b); }
 inline void gk_mma(gk::bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk_mma_bf16(d, a, b); }
+
+template <class T>
+inline void gk_mma_first(T type, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    d[0] = d[1] = d[2] = d[3] = 0;
+    gk_mma(type, d, a, b);
+}

@@ -17,6 +17,13 @@ GK_FN void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
                      "r"(bytes)
                      : "memory");
 }
+// A copy of 16 bytes, to_offset and from_offset bytes, which must be constants, from the addresses: they become part of the
+// instruction, and take no addition.
+GK_FN void gk_cp_async_at(void* to, int to_offset, const void* from, int from_offset, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;" ::"r"(gk_shared_address(to)), "i"(to_offset), "l"(from),
+                 "i"(from_offset), "r"(bytes)
+                 : "memory");
+}
 GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 GK_FN void gk_cp_async_wait() {
@@ -60,6 +67,20 @@ GK_FN void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
                  : "memory");
 }
 
+// The same at a constant number of bytes from the address.
+GK_FN void gk_ldmatrix_x4_at(uint32_t (&r)[4], const void* row, int offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(gk_shared_address(row)), "i"(offset)
+                 : "memory");
+}
+GK_FN void gk_ldmatrix_x4_trans_at(uint32_t (&r)[4], const void* row, int offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(gk_shared_address(row)), "i"(offset)
+                 : "memory");
+}
+
 GK_FN void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -69,6 +90,17 @@ GK_FN void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// D = A*B, where nothing was summed before: the zeros are no registers.
+GK_FN void gk_mma_first(gk::f16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+}
+GK_FN void gk_mma_first(gk::bf16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
 }
 GK_FN void gk_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -83,3 +83,22 @@ template <class T>
 GK_FN uint32_t gk_pack2(T lo, T hi) {
     return (uint32_t)lo.bits | (uint32_t)hi.bits << 16;
 }
+
+// gk_round2 rounds two floats to halves in one register, the first in the low half.
+#if defined(__CUDA__)
+GK_FN uint32_t gk_round2(gk::f16, float lo, float hi) {
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+    return r;
+}
+GK_FN uint32_t gk_round2(gk::bf16, float lo, float hi) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+    return r;
+}
+#else
+template <class T>
+GK_FN uint32_t gk_round2(T, float lo, float hi) {
+    return gk_pack2(T(lo), T(hi));
+}
+#endif

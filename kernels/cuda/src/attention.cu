@@ -1,5 +1,5 @@
 // Attention for all float types, any strides and any sizes: sums in the type of computation, by fused multiply-add. Half types
-// go to attention_tensor.cu where it can take them.
+// go to attention_forward.cu and attention_backward.cu where these can take them.
 //
 // A block of 256 threads has 64 rows and a window of 128 or 64 elements of the result. It goes through tiles of 64
 // columns. A thread has 4 by 4 of the scores of a tile, and 4 by 4 of each 64 elements of the window; the 16 threads of a row of

@@ -30,7 +30,7 @@ struct Strip { i64 batch, head, row, step; };
 template <class C> struct Attention {
     u32 batches, heads, group, queries, keys, depth, width;
     u32 causal, mask_kind, drops, limit, row_blocks, tiles, windows; // drops: SEEDED if key is an address
-    Strip q, k, v, out, grad, result, mask, dmask;
+    Strip q, k, v, out, grad, result, second, mask, dmask;
     u64 key, first; // of Philox; at the address there are the key, and what is added to first
     C scale, factor;
 };
@@ -41,7 +41,7 @@ template <class T, class C> struct Operands {
     const void* mask;
     C* lse; // RESULT writes it
     const C* delta;
-    T *result, *dmask;
+    T *result, *second, *dmask; // second: the gradient of values, of a kernel that gives that of keys too
 };
 
 // Where a block is: its batch, its head of the rows' operand, the first of its rows and its window.
@@ -83,15 +83,20 @@ template <class T, class C> FN Head<T, C> head_at(const Attention<C>& p, const O
 }
 
 template <class C> constexpr C LOW = (C)-__builtin_inff();
+constexpr f32 LOG2_E = 1.44269504f, LN_2 = 0.693147182f;
 
-// The score of query t and key s, whose product is v: -infinity where the row does not see the key.
-template <class T, class C> FN C score(const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s, C v) {
-    if (t >= p.queries || s >= p.keys || (p.causal && s > t)) return LOW<C>;
-    v *= p.scale;
+// What a mask makes of the score of query t and key s.
+template <class T, class C> FN C masked(const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s, C v) {
     i64 at = (i64)t * p.mask.row + (i64)s * p.mask.step;
     if (p.mask_kind == TRUTH_MASK && !((const u8*)h.mask)[at]) v = LOW<C>;
     if (p.mask_kind == ADDED_MASK) v += (C)get(((const T*)h.mask)[at]);
     return v;
+}
+
+// The score of query t and key s, whose product is v: -infinity where the row does not see the key.
+template <class T, class C> FN C score(const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s, C v) {
+    if (t >= p.queries || s >= p.keys || (p.causal && s > t)) return LOW<C>;
+    return masked(p, h, t, s, v * p.scale);
 }
 
 // exp(score - lse), and 0 for what no row has: rows that see nothing have an lse of -infinity.
@@ -99,16 +104,26 @@ template <class C> FN C probability(C score, C lse) { return score == LOW<C> || 
 
 struct Words { u32 w[4]; };
 
+// The upper half of a product. Of a product of 64 bits the compiler would take both halves apart, with more instructions.
+FN u32 high_half(u32 a, u32 b) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_mulhi_ui(a, b);
+#else
+    return mul_high(a, b);
+#endif
+}
+
 // Philox4x32-10 of Salmon, Moraes, Dror and Shaw (SC 2011), with the third word of the counter 0, as in random.cu.
 FN Words philox(u64 key, u64 n) {
     u32 c0 = (u32)n, c1 = (u32)(n >> 32), c2 = 0, c3 = 0, k0 = (u32)key, k1 = (u32)(key >> 32);
 #pragma unroll
     for (int i = 0; i < 10; i++) {
-        u64 p0 = (u64)0xD2511F53 * c0, p1 = (u64)0xCD9E8D57 * c2;
-        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (u32)p1;
-        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (u32)p0;
+        u32 p0 = high_half(0xD2511F53, c0), p1 = high_half(0xCD9E8D57, c2);
+        u32 low0 = 0xD2511F53 * c0, low1 = 0xCD9E8D57 * c2;
+        c0 = p1 ^ c1 ^ k0;
+        c1 = low1;
+        c2 = p0 ^ c3 ^ k1;
+        c3 = low0;
         k0 += 0x9E3779B9;
         k1 += 0xBB67AE85;
     }

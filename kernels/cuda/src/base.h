@@ -27,6 +27,8 @@ struct b8 { u8 bits; }; // Bool: 0 or 1
 
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
+template <bool FIRST, class A, class B> struct Either { using type = A; };
+template <class A, class B> struct Either<false, A, B> { using type = B; };
 template <class T> constexpr bool is_float = Same<T, f32>::value || Same<T, f64>::value;
 template <class T> constexpr bool is_half = Same<T, f16>::value || Same<T, bf16>::value;
 

@@ -92,6 +92,28 @@ FN f32 exp_normal(f32 v) {
     return p * power(j);
 }
 
+// 2^v by the instruction that the hardware has: within 2^-22 of the result, which is 0 where it would be denormal.
+FN f32 exp2_fast(f32 v) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_ex2_approx_ftz_f(v);
+#else
+    if (v != v) return v;
+    if (v < -126.0f) return 0.0f;
+    if (v >= 128.0f) return __builtin_inff();
+    f32 j = __builtin_floorf(v);
+    return exp_normal((v - j) * 0.693147182f) * float_of((u32)((i32)j + 127) << 23);
+#endif
+}
+
+// The larger of the two; what is not a number counts for nothing.
+FN f32 larger_of(f32 a, f32 b) {
+#if defined(__CUDA_ARCH__)
+    return __nvvm_fmax_f(a, b);
+#else
+    return b > a || a != a ? b : a;
+#endif
+}
+
 // log(v): within 1 ulp.
 FN f32 log(f32 a) {
     if (a != a || a == __builtin_inff()) return a;

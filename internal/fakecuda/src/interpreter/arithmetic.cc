@@ -85,6 +85,17 @@ struct RcpApprox {
         return bits<float>(bits<u32>(r) + bits<u32>(a) * 2654435761u % 3 - 1);
     }
 };
+// 2^a to 2^-22 of the result, which is taken at its word: by the bits of a the result is the nearest float, or about as far above or
+// below it as it may be. Denormals are zero, of a and of the result.
+struct Ex2Approx {
+    static float of(float a) {
+        if (a != a) return canonical(a);
+        if (fabsf(a) < 0x1p-126f || isinf(a)) return isinf(a) ? a > 0 ? a : 0.0f : 1.0f;
+        const double exact = exp2((double)a), off = (double)(bits<u32>(a) * 2654435761u % 3) - 1;
+        const float r = (float)(exact * (1 + off * (0x1p-22 - 0x1p-24)));  // rounding may err by 2^-24 more
+        return r < 0x1p-126f ? 0.0f : r;
+    }
+};
 struct And { template <class T> static T of(T a, T b) { return a & b; } };
 struct Or { template <class T> static T of(T a, T b) { return a | b; } };
 struct Xor { template <class T> static T of(T a, T b) { return a ^ b; } };
@@ -395,6 +406,7 @@ static Operations table() {
     add_two<u16, Half<MinNan>>(&o, "min.NaN.f16");
     add_two<u16, Half<MaxNan>>(&o, "max.NaN.f16");
     add_one<float, float, RcpApprox>(&o, "rcp.approx.ftz.f32");
+    add_one<float, float, Ex2Approx>(&o, "ex2.approx.ftz.f32");
     for (const std::string r : {"", ".rn"}) {
         add_two<u16, Half<Add>>(&o, "add" + r + ".f16");
         add_two<u16, Half<Sub>>(&o, "sub" + r + ".f16");

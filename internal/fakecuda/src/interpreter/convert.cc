@@ -215,8 +215,20 @@ static void to_tf32(Warp& w, const Ins& i) {
     LANES_DO(w, d[l] = (s[l] & 0x7fffffff) >= 0x7f800000 ? s[l] : (s[l] + 0x1000) & 0xffffe000);
 }
 
+// cvt of two floats to a pair of halves: the first goes to the upper one.
+template <u16 (*ROUND)(float)>
+static void to_pair(Warp& w, const Ins& i) {
+    u32* const d = reg<u32>(w, i.o[0]);
+    const float *const high = reg<float>(w, i.o[1]), *const low = reg<float>(w, i.o[2]);
+    LANES_DO(w, d[l] = ROUND(low[l]) | (u32)ROUND(high[l]) << 16);
+}
+
 bool conversion(const std::vector<std::string>& words, Operation* out) {
     if (words.size() == 4 && words[1] == "rna" && words[2] == "tf32") return *out = {to_tf32, "4=4"}, true;
+    if (words.size() == 4 && words[1] == "rn" && words[3] == "f32") {
+        if (words[2] == "f16x2") return *out = {to_pair<half_of>, "4=44"}, true;
+        if (words[2] == "bf16x2") return *out = {to_pair<bfloat_of>, "4=44"}, true;
+    }
     static const auto& all = *new std::map<std::string, Operation>(conversions());
     u32 mode = NONE;
     if (words.size() != 3 && (words.size() != 4 || !rounding(words[1], &mode))) return false;

@@ -1,0 +1,111 @@
+package cuda
+
+import (
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/kernels/op"
+)
+
+// Convolutions whose operands are written to the workspace with their channels last, for the kernels of src/conv_last.cu. Tensors have no
+// such layout of their own yet; the copies read and write each element of image and kernel once more.
+
+// lastKernels are those of a type, or nil.
+type lastKernels struct {
+	turn    *kernel // writes an operand with the channels last
+	product [2]*kernel
+}
+
+// The tiles of lastKernels.product: rows by columns.
+var lastTiles = [2][2]int{{64, 256}, {128, 128}}
+
+const (
+	lastChannels = 32 // a step of the sum, which lies within one tap
+	lastTaps     = 32 // a bit each
+	lastStages   = 3
+	lastThreads  = 128
+)
+
+func lastKernelsOf(d dtype.DType) *lastKernels {
+	if d != dtype.Float16 && d != dtype.BFloat16 {
+		return nil
+	}
+	k := &lastKernels{turn: named("conv_last", "channels_last_"+suffixes[d])}
+	k.product = [2]*kernel{roomy("conv_last", "conv_last_64_"+suffixes[d]), roomy("conv_last", "conv_last_128_"+suffixes[d])}
+	return k
+}
+
+// lastShared is the bytes of shared memory of a block with such a tile: its stages, in which a row has 16 bytes more than its elements, and
+// a Column for each column.
+func lastShared(tile [2]int) int {
+	const column = 24
+	return lastStages*(tile[0]+tile[1])*(lastChannels+8)*2 + tile[1]*column
+}
+
+// channelsLast reports whether a product over places of half types can go that way. It depends on the call alone, as the workspace does.
+func (p *convolution) channelsLast(d dtype.DType) bool {
+	taps := p.axis[0].Taps * p.axis[1].Taps
+	if d != dtype.Float16 && d != dtype.BFloat16 || p.groups != 1 || p.m < tile/2 || p.n <= tile/2 || p.k == 0 || taps > lastTaps {
+		return false
+	}
+	return p.channels(false)%lastChannels == 0 && max(p.images()*p.rows*p.columns, p.m*taps) < maxLoop
+}
+
+// images is how many images a product over places has.
+func (p *convolution) images() int { return p.n / max(1, p.axis[0].Size*p.axis[1].Size) }
+
+// lastSpace is the bytes of image, kernel and partial sums in the workspace, each at a multiple of 16.
+func (p *convolution) lastSpace(d dtype.DType) (image, kernel, sums uint64) {
+	whole := func(n int) uint64 { return uint64(n*d.Size()+15) &^ 15 }
+	return whole(p.images() * p.rows * p.columns * p.channels(false)), whole(p.m * p.k), p.space(d)
+}
+
+// launchLast enqueues the product, and before it the copies of its operands; of the image only if an earlier phase has not made it.
+func (p *convolution) launchLast(c *op.Call, k *convKernels, turned bool) error {
+	t := takeTask()
+	defer tasks.Put(t)
+	image, kernel, _ := p.lastSpace(c.Out[0].DType)
+	h, w, channels := &p.axis[0], &p.axis[1], p.channels(false)
+	q := *p
+	q.right, q.left, q.sums = c.Work.Ptr, c.Work.Ptr+device.Ptr(image), c.Work.Ptr+device.Ptr(image+kernel)
+	if !turned {
+		from := places{p.images(), p.rows, p.columns, channels, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
+		if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
+			return err
+		}
+	}
+	from := places{p.m, h.Taps, w.Taps, channels, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}
+	if err := from.turn(t, c, k.last.turn, q.left, p.left); err != nil {
+		return err
+	}
+	q.a = [5]int{1: p.k}
+	q.b = [5]int{1: p.rows * p.columns * channels, 2: 1, 3: p.columns * channels, 4: channels}
+	which := 1
+	if blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2) { // half of the last tile of 128 would be empty
+		which = 0
+	}
+	cut := lastTiles[which]
+	shape := device.LaunchShape{Block: device.Dim3{X: lastThreads}, Shared: uint32(lastShared(cut))}
+	shape.Grid = device.Dim3{X: uint32(blocksOf(p.n, cut[1])), Y: uint32(blocksOf(p.m, cut[0])), Z: uint32(p.splits)}
+	q.add(&t.params, 0)
+	t.params.Ptr(q.dst).Ptr(q.left).Ptr(q.right).Ptr(q.added).Ptr(q.sums)
+	if err := t.launchShape(c, k.last.product[which], shape); err != nil || p.splits == 1 {
+		return err
+	}
+	return q.joinSums(t, c, k)
+}
+
+// places are a tensor of three indices and channels, with the distances of these four.
+type places struct {
+	outer, middle, inner, channels int
+	steps                          [4]int
+}
+
+// turn writes it to dst with the channels last.
+func (p *places) turn(t *task, c *op.Call, k *kernel, dst, src device.Ptr) error {
+	const block = 64 // SIDE in src/conv_last.cu
+	count := p.outer * p.middle * p.inner
+	inner, middle := divisor(p.inner), divisor(p.middle)
+	t.params.Words(pair(uint32(count), uint32(p.channels)), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
+		uint64(p.steps[0]), uint64(p.steps[1]), uint64(p.steps[2]), uint64(p.steps[3])).Ptr(dst).Ptr(src)
+	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.channels, block))})
+}
