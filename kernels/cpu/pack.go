@@ -64,6 +64,9 @@ func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, 
 
 // packStepsConverted is packStepsOf where elements are converted: some steps of some panels at a time, as many as fit into a buffer.
 func packStepsConverted[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
+	if count == 0 {
+		return
+	}
 	wide := min(convertedAtOnce/width*width, panels(count, width)*width) // of the panels
 	steps := max(1, convertedAtOnce/wide)
 	for i := 0; i < count; i += wide {

@@ -21,8 +21,8 @@ var attentionPlans = [...][attentionSizes]attentionPlan{
 	attentionKeys:    {{0, 64, 128, 384, 512}, {1, 96, 64, 256, 512}, {2, 128, 64, 256, 512}},
 }
 
-// shared is the bytes of shared memory of a block. A row has 16 bytes more than its elements take.
-func (p *attentionPlan) shared() int { return p.lines*(p.size+8)*2 + p.more }
+// shared is the bytes of shared memory of a block. A row has 16 bytes more than its elements take, and the seed of random numbers comes first.
+func (p *attentionPlan) shared() int { return 16 + p.lines*(p.size+8)*2 + p.more }
 
 // plan is that of the kernel for tensor cores that a call goes to, or nil: not every call can, nor every device.
 func (a *attention) plan(kernels *attentionKernels, mode attentionMode, on device.Device) *attentionPlan {

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "d993e6628c095951f648d6f7d27564396b7fe0ffb53ce8d83594135812a39af4"
+const inputsHash = "6c9e396ff8c5aef28fa4cacc7c596721b2e23722a36cdbbb55f0d3f960ec490e"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -4,8 +4,12 @@ package op
 // those of its scalars.
 func RandomOperand(c *Call) *View {
 	at := 0
-	if c.Op == Dropout {
+	switch c.Op {
+	case Dropout:
 		at = 1
+	case Uniform, Normal, Bernoulli:
+	default: // the other calls of contiguous views
+		return nil
 	}
 	if len(c.In) == at {
 		return nil

@@ -94,7 +94,7 @@ template <class T, class C, u32 P> FN void weigh(Sums<C, P>& sum, const C (&weig
 template <int MODE, class T, class C> FN void drop(C (&v)[4][4], const Attention<C>& p, const Head<T, C>& h, u32 row, u32 column) {
 #pragma unroll
     for (u32 e = 0; e < 4; e++) {
-        Words w = of_queries(MODE) ? words_at(p, h, row + e, column) : words_at(p, h, column + e, row);
+        Words w = of_queries(MODE) ? words_at(seed_of(p), p, h, row + e, column) : words_at(seed_of(p), p, h, column + e, row);
 #pragma unroll
         for (u32 k = 0; k < 4; k++) (of_queries(MODE) ? v[e][k] : v[k][e]) *= kept(p, w.w[k]);
     }

@@ -130,15 +130,22 @@ FN Words philox(u64 key, u64 n) {
     return Words{{c0, c1, c2, c3}};
 }
 
-// The words of keys s/4*4 to s/4*4+3 for query t of a head.
-template <class T, class C> FN Words words_at(const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s) {
-    u64 key = p.key, first = p.first;
-    if (p.drops == SEEDED) { // read where it is used: registers that would keep it are not there
-        const u64* at = (const u64*)key;
-        key = at[0];
-        first += at[1];
+// What random words are made with.
+struct Seed { u64 key, first; };
+
+template <class C> FN Seed seed_of(const Attention<C>& p) {
+    Seed s = {p.key, p.first};
+    if (p.drops == SEEDED) {
+        const u64* at = (const u64*)p.key;
+        s.key = at[0];
+        s.first += at[1];
     }
-    return philox(key, first + (h.row + t) * p.row_blocks + s / 4);
+    return s;
+}
+
+// The words of keys s/4*4 to s/4*4+3 for query t of a head.
+template <class T, class C> FN Words words_at(const Seed& seed, const Attention<C>& p, const Head<T, C>& h, u32 t, u32 s) {
+    return philox(seed.key, seed.first + (h.row + t) * p.row_blocks + s / 4);
 }
 
 // What dropout makes of a probability with this word.

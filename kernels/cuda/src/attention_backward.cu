@@ -326,12 +326,10 @@ template <class P, class T> FN void gradients_of_keys(const Attention<f32>& p, c
 
 #define GRADIENTS(SIZE, T)                                                                                            \
     GK_KERNEL(BLOCK, 2) void attention_queries_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                   \
-        GK_DYN_SHARED(T, sh);                                                                                         \
-        gradient_of_queries<OfQueries<SIZE>>(p, o, sh);                                                               \
+        gradient_of_queries<OfQueries<SIZE>>(p, o, behind_seed<T>(p));                                                \
     }                                                                                                                 \
     GK_KERNEL(BLOCK, 2) void attention_keys_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                      \
-        GK_DYN_SHARED(T, sh);                                                                                         \
-        gradients_of_keys<OfKeys<SIZE>>(p, o, sh);                                                                    \
+        gradients_of_keys<OfKeys<SIZE>>(p, o, behind_seed<T>(p));                                                     \
     }
 
 #define PREPARE(T)                                                                                                    \

@@ -186,8 +186,7 @@ template <class P, class T> FN void result(const Attention<f32>& p, const Operan
 
 #define RESULTS(SIZE, T)                                                                                              \
     GK_KERNEL(BLOCK, 2) void attention_##SIZE##_##T(Attention<f32> p, Operands<T, f32> o) {                           \
-        GK_DYN_SHARED(T, sh);                                                                                         \
-        result<Plan<SIZE>>(p, o, sh);                                                                                 \
+        result<Plan<SIZE>>(p, o, behind_seed<T>(p));                                                                  \
     }
 
 RESULTS(64, f16)

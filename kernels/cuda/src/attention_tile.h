@@ -174,11 +174,30 @@ FN void write(T* result, const Strip& s, const Spot& at, const f32 (&sum)[M][SIZ
         }
 }
 
+// The seed lies at the beginning of shared memory: registers that would keep it are not there, and device memory is too far away to
+// read it for each fragment.
+FN Seed* seed() {
+    GK_DYN_SHARED(Seed, s);
+    return s;
+}
+
+// Puts the seed there, and returns what lies behind. A barrier must come before it is read.
+template <class T> FN T* behind_seed(const Attention<f32>& p) {
+    if (threadIdx.x == 0 && p.drops) *seed() = seed_of(p);
+    return (T*)(seed() + 1);
+}
+
+// The seed, read anew each time.
+FN Seed kept_seed() {
+    const volatile Seed* s = seed();
+    return {s->key, s->first};
+}
+
 // The random words of a fragment of 16 by 8 scores, in the order of its elements, where rows are queries. Two neighbouring lanes
 // share the words of four keys in their two rows: each makes those of one row.
 template <class T> FN void words_by_query(u32 (&r)[4], const Attention<f32>& p, const Head<T, f32>& h, u32 row, u32 column) {
     bool odd = threadIdx.x % 2;
-    Words w = words_at(p, h, odd ? row + 8 : row, column);
+    Words w = words_at(kept_seed(), p, h, odd ? row + 8 : row, column);
     u32 a = __shfl_xor_sync(~0u, odd ? w.w[0] : w.w[2], 1), b = __shfl_xor_sync(~0u, odd ? w.w[1] : w.w[3], 1);
     r[0] = odd ? a : w.w[0];
     r[1] = odd ? b : w.w[1];
@@ -197,7 +216,7 @@ FN u32 pick(const u32 (&w)[4], u32 i) {
 // fragment: each makes those of one of these, and hands three of them on.
 template <class T> FN void words_by_key(u32 (&r)[4], const Attention<f32>& p, const Head<T, f32>& h, u32 row, u32 column) {
     u32 mine = threadIdx.x / 4 % 4;
-    Words w = words_at(p, h, column + mine % 2, row + mine / 2 * 8);
+    Words w = words_at(kept_seed(), p, h, column + mine % 2, row + mine / 2 * 8);
     u32 got[4];
 #pragma unroll
     for (u32 x = 0; x < 4; x++) got[x] = __shfl_xor_sync(~0u, pick(w.w, mine ^ x), (int)(x * 4));
