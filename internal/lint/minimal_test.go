@@ -14,8 +14,8 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 14.33e6 // of a program that adds two tensors, built without flags: 14.315e6 with kernels that take seeds and settings from memory
-	mostPackages = 10      // of other modules below ./tensor
+	mostBytes    = 14.7e6 // of a program that adds two tensors, built without flags: 14.65e6, of which 2.25e6 are kernels for GPUs
+	mostPackages = 10     // of other modules below ./tensor
 )
 
 func TestTensor_IsLightToImport(t *testing.T) {
