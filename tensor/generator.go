@@ -24,6 +24,9 @@ type GeneratorState struct {
 	use *generatorUse // in the capture that the state is of, nil for states outside of one
 }
 
+// String is the state in the form of a struct that is printed, "{Seed:7 Offset:250}".
+func (s GeneratorState) String() string { return fmt.Sprintf("{Seed:%d Offset:%d}", s.Seed, s.Offset) }
+
 // NewGenerator starts the sequence of a seed.
 func NewGenerator(seed uint64) *Generator {
 	return &Generator{state: GeneratorState{Seed: seed}}
