@@ -27,7 +27,7 @@ var notCompared = map[string]string{
 	"Histc": "autograd: TestHistc", "CTCLoss": "autograd/testdata/ctc.json", "GridSample": inSampling, "AffineGrid": inSampling,
 	"UpsampleNearest1d": inSampling, "UpsampleNearest3d": inSampling, "UpsampleLinear1d": inSampling, "UpsampleBicubic2d": inSampling,
 	"UpsampleTrilinear3d": inSampling, "Dropout": "other random numbers", "BatchNorm": "nn.BatchNorm1d", "LSTM": "nn.LSTM", "GRU": "nn.GRU",
-	"SelfAttention": "nn.MultiheadAttention", "RReLU": "other random numbers", "MT": "Transpose",
+	"SelfAttention": "nn.MultiheadAttention", "LayerNormFor": "LayerNorm", "RMSNormFor": "RMSNorm", "RReLU": "other random numbers", "MT": "Transpose",
 }
 
 // The files of cases that PyTorch computed.
