@@ -25,7 +25,7 @@ type trainer struct {
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
 	casts  *amp.WeightCache // nil for none
-	plan   *memory.Plan // nil for none
+	plan   *memory.Plan     // nil for none
 	gen    *tensor.Generator
 }
 
