@@ -38,13 +38,25 @@ func TestRun_MeasuresTheMemoryOfSteps(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &rows))
 	require.Len(t, rows, 2)
 	require.Zero(t, rows[0].CisternPeak)
-	if runtime.GOOS == "windows" {
+	if runtime.GOOS != "linux" {
 		return // not known there
 	}
 	const parameters = 4 * (784*512 + 512*512 + 512*10)
 	require.Greater(t, rows[1].CisternPeak, int64(4*parameters)) // with gradients and AdamW's state
 	require.Less(t, rows[1].CisternPeak, int64(1<<30))
 	require.Contains(t, out.String(), "Most memory resident")
+}
+
+// What this process has resident is no part of what one that it starts has: Linux's getrusage says so.
+func TestPeakOf_IsTheProcessAlone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of a process is known on Linux only")
+	}
+	mine := bytes.Repeat([]byte{1}, 300<<20)
+	peak, err := peakOf("step mlp", func() (*process, error) { return launch(ourselves(1)) })
+	require.NoError(t, err)
+	require.Less(t, peak, int64(len(mine)))
+	runtime.KeepAlive(mine)
 }
 
 func TestServe_SaysWhatItHasNot(t *testing.T) {

@@ -58,10 +58,9 @@ func discard(x *tensor.Tensor, err error) error {
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// times are those of a call: of the processor, and on the clock, in seconds. Peak is the most memory that the process has had resident, in bytes.
+// times are those of a call: of the processor, and on the clock, in seconds.
 type times struct {
 	Processor, Wall float64
-	Peak            int64
 	Cases           []string // that the other side has, in the answer to the case without a name; none for all
 }
 
@@ -152,7 +151,7 @@ func timed(call func() error, n int) (t times, err error) {
 			return t, err
 		}
 	}
-	t = times{Processor: (processorTime() - processor).Seconds() / float64(n), Wall: time.Since(begin).Seconds() / float64(n), Peak: peakMemory()}
+	t = times{Processor: (processorTime() - processor).Seconds() / float64(n), Wall: time.Since(begin).Seconds() / float64(n)}
 	return t, nil
 }
 

@@ -33,8 +33,10 @@ func peakOf(name string, start func() (*process, error)) (int64, error) {
 		return 0, err
 	}
 	defer p.end()
-	t, err := p.ask(name, peakSteps)
-	return t.Peak, err
+	if _, err := p.ask(name, peakSteps); err != nil {
+		return 0, err
+	}
+	return p.peak(), nil
 }
 
 // ourselves is a process of this program that serves; tests have another.

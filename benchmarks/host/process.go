@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 //go:embed torch_host.py
@@ -129,6 +131,22 @@ func (p *process) ask(name string, n int) (t times, err error) {
 		return t, err
 	}
 	return t, stop(p.cmd.Process)
+}
+
+// peak is the most memory that the process has had resident, in bytes; 0 where the system has no such file. What getrusage says begins with
+// what we had resident when we started it.
+func (p *process) peak() int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, line, _ := strings.Cut(string(status), "VmHWM:")
+	line, _, _ = strings.Cut(line, "kB")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
 }
 
 func (p *process) end() {

@@ -12,9 +12,6 @@ var began = time.Now()
 // processorTime is the time on the clock, where there is no other: of one thread.
 func processorTime() time.Duration { return time.Since(began) }
 
-// peakMemory is not known here.
-func peakMemory() int64 { return 0 }
-
 // stop and resume do nothing here.
 func stop(*os.Process) error   { return nil }
 func resume(*os.Process) error { return nil }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -16,18 +15,6 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// peakMemory is the most memory that this process has had resident, in bytes.
-func peakMemory() int64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	if runtime.GOOS == "darwin" {
-		return int64(u.Maxrss)
-	}
-	return int64(u.Maxrss) << 10 // kilobytes
 }
 
 // stop and resume keep a process off the processors for a while: threads of OpenBLAS look for work for some 25 milliseconds after each product, on processors

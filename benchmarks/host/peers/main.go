@@ -3,8 +3,7 @@
 //	peers gomlx|gorgonia
 //
 // It reads lines with the name of a case, a tab and a number of calls, and answers each with a JSON object of what one of the calls took: Processor and Wall in
-// seconds, and Peak, the most memory that the process has had resident, in bytes. The case without a name does nothing; its answer has Cases, the names that
-// the library has. GOMAXPROCS says how many threads there are.
+// seconds. The case without a name does nothing; its answer has Cases, the names that the library has. GOMAXPROCS says how many threads there are.
 package main
 
 import (
@@ -21,7 +20,6 @@ import (
 // answer is what a call took.
 type answer struct {
 	Processor, Wall float64
-	Peak            int64
 	Cases           []string `json:",omitempty"`
 }
 
@@ -91,26 +89,21 @@ func ready(cases map[string]func() (func() error, error), name string) (func() e
 // timed is what one of n calls takes.
 func timed(call func() error, n int) (answer, error) {
 	n = max(n, 1)
-	begun, start := usage(), time.Now()
+	begun, start := processorTime(), time.Now()
 	for range n {
 		if err := call(); err != nil {
 			return answer{}, err
 		}
 	}
-	wall, ended := time.Since(start), usage()
-	return answer{Processor: (ended.processor - begun.processor).Seconds() / float64(n), Wall: wall.Seconds() / float64(n), Peak: ended.peak}, nil
+	wall, ended := time.Since(start), processorTime()
+	return answer{Processor: (ended - begun).Seconds() / float64(n), Wall: wall.Seconds() / float64(n)}, nil
 }
 
-// used is what the process has used.
-type used struct {
-	processor time.Duration
-	peak      int64
-}
-
-func usage() used {
+// processorTime is the time that all threads of this process have computed.
+func processorTime() time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return used{}
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
 	}
-	return used{time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Maxrss << 10} // kilobytes on Linux
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
