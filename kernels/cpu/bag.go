@@ -135,8 +135,8 @@ func embeddingBagGrad[T float](l accessor[T]) op.Func {
 			j.counts = slice[int64](c.In[3].Ptr, c.In[3].Len())
 		}
 		j.sortIndices(&c.In[1])
-		if n := len(j.order) * j.width; n > 0 {
-			split(len(j.first), max(1, elementGrain*len(j.first)/n), j)
+		if n := len(j.places) * j.width; n > 0 {
+			split(len(j.groups), max(1, elementGrain*len(j.groups)/n), j)
 		}
 		j.call, j.offsets, j.counts = nil, nil, nil
 		pool.Put(j)
@@ -148,28 +148,23 @@ func (j *bagGrad[T]) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
-		end := len(j.order)
-		if lo+1 < len(j.first) {
-			end = j.first[lo+1]
-		}
-		group := j.order[j.first[lo]:end]
-		row := group[0] / j.count
-		if row == j.call.I[1] {
+		row, places := j.group(lo)
+		if int64(row) == j.call.I[1] {
 			continue
 		}
 		for col := 0; col < j.width; col += chunk {
-			j.columns(row, group, col, min(chunk, j.width-col), s)
+			j.columns(row, places, col, min(chunk, j.width-col), s)
 		}
 	}
 }
 
 // columns adds what belongs to n elements of a row from column col on.
-func (j *bagGrad[T]) columns(row int64, group []int64, col, n int, s *scratch) {
-	p := offset(j.call.Out[0].Ptr, int(row)*j.width+col, j.access.size)
+func (j *bagGrad[T]) columns(row int, places []int, col, n int, s *scratch) {
+	p := offset(j.call.Out[0].Ptr, row*j.width+col, j.access.size)
 	sum, x := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
 	j.access.load(sum, p, 1)
-	for _, o := range group {
-		k := j.bagOf(o % j.count)
+	for _, i := range places {
+		k := j.bagOf(int64(i))
 		if k < 0 {
 			continue
 		}

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -89,9 +91,16 @@ type accumulation[T float] struct {
 	access accessor[T]
 	call   *op.Call
 	dim    int
-	order  []int64 // index*count + place among the indices, sorted
-	count  int64
-	first  []int // where in order the runs of one index begin
+	places []int // of the indices, sorted by them
+	groups []indexGroup
+
+	from, to []packed // memory to sort in
+}
+
+// indexGroup is a run of equal indices.
+type indexGroup struct {
+	row   int // the index
+	first int // where in places it begins
 }
 
 func indexAdd[T float](l accessor[T]) op.Func {
@@ -105,7 +114,7 @@ func indexAdd[T float](l accessor[T]) op.Func {
 		a.call, a.dim = c, dim
 		a.sortIndices(&c.In[1])
 		if c.In[0].Len() > 0 {
-			split(len(a.first), max(1, elementGrain*len(a.first)/c.In[0].Len()), a)
+			split(len(a.groups), max(1, elementGrain*len(a.groups)/c.In[0].Len()), a)
 		}
 		a.call = nil
 		pool.Put(a)
@@ -115,17 +124,42 @@ func indexAdd[T float](l accessor[T]) op.Func {
 
 // sortIndices groups the indices by their value, in the order in which they stand.
 func (a *accumulation[T]) sortIndices(indices *op.View) {
-	a.count = int64(indices.Shape[0])
-	a.order, a.first = a.order[:0], a.first[:0]
-	for i := range indices.Shape[0] {
-		a.order = append(a.order, int64At(indices, i)*a.count+int64(i))
-	}
-	slices.Sort(a.order)
-	for i, o := range a.order {
-		if i == 0 || o/a.count != a.order[i-1]/a.count {
-			a.first = append(a.first, i)
+	a.places, a.groups = a.places[:0], a.groups[:0]
+	if n := indices.Shape[0]; a.call.Out[0].Shape[a.dim] > math.MaxUint32 {
+		a.sortWide(indices)
+	} else {
+		a.from, a.to = slices.Grow(a.from[:0], n)[:n], slices.Grow(a.to[:0], n)[:n]
+		for i := range n {
+			a.from[i] = packed(int64At(indices, i))<<32 | packed(i)
+		}
+		for _, e := range orderPacked(a.from, a.to) {
+			a.places = append(a.places, int(uint32(e)))
 		}
 	}
+	row := -1
+	for i, place := range a.places {
+		if next := int(int64At(indices, place)); next != row {
+			row = next
+			a.groups = append(a.groups, indexGroup{row, i})
+		}
+	}
+}
+
+// group is an index, and where it stands among the indices.
+func (a *accumulation[T]) group(k int) (row int, places []int) {
+	end := len(a.places)
+	if k+1 < len(a.groups) {
+		end = a.groups[k+1].first
+	}
+	return a.groups[k].row, a.places[a.groups[k].first:end]
+}
+
+// sortWide sorts indices that do not fit an entry.
+func (a *accumulation[T]) sortWide(indices *op.View) {
+	for i := range indices.Shape[0] {
+		a.places = append(a.places, i)
+	}
+	slices.SortStableFunc(a.places, func(i, j int) int { return cmp.Compare(int64At(indices, i), int64At(indices, j)) })
 }
 
 func (a *accumulation[T]) run(lo, hi int) {
@@ -133,18 +167,13 @@ func (a *accumulation[T]) run(lo, hi int) {
 	defer scratches.Put(s)
 	straight := lo < hi && a.slices(0, &s.loop) && a.access.direct
 	for ; lo < hi; lo++ {
-		end := len(a.order)
-		if lo+1 < len(a.first) {
-			end = a.first[lo+1]
-		}
-		group := a.order[a.first[lo]:end]
-		row := int(group[0] / a.count)
+		row, places := a.group(lo)
 		if straight {
-			a.addStraight(row, group, s)
+			a.addStraight(row, places, s)
 			continue
 		}
 		a.slices(row, &s.loop)
-		a.addGroup(&s.loop, group, s)
+		a.addGroup(&s.loop, places, s)
 	}
 }
 
@@ -156,8 +185,8 @@ func (a *accumulation[T]) slices(i int, l *loop) bool {
 	return l.Total > 0 && l.NDim == 1 && l.full[0] && l.full[1]
 }
 
-// addGroup adds the input slices of group to the output slice; l is the loop over it and input slice 0.
-func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
+// addGroup adds the input slices at places to the output slice; l is the loop over it and input slice 0.
+func (a *accumulation[T]) addGroup(l *loop, places []int, s *scratch) {
 	if l.Total == 0 {
 		return
 	}
@@ -170,8 +199,8 @@ func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
 		in, from := w.at(1)
 		sum, v := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
 		a.access.load(sum, out, to)
-		for _, o := range group {
-			p := offset(in, int(o%a.count)*step, a.access.size)
+		for _, i := range places {
+			p := offset(in, i*step, a.access.size)
 			if a.access.direct && from == 1 {
 				addSlices(sum, sum, slice[T](p, n))
 				continue
@@ -187,14 +216,14 @@ func (a *accumulation[T]) addGroup(l *loop, group []int64, s *scratch) {
 
 // addStraight adds to slice row of the output, where s.loop is over slices 0, whose elements lie side by side. Sums are added to where they are, a chunk
 // at a time.
-func (a *accumulation[T]) addStraight(row int, group []int64, s *scratch) {
+func (a *accumulation[T]) addStraight(row int, places []int, s *scratch) {
 	l := &s.loop
 	out, in := a.call.Out[0].Strides[a.dim], a.call.In[0].Strides[a.dim]
 	for at := 0; at < l.Total; at += chunk {
 		n := min(chunk, l.Total-at)
 		sum := slice[T](offset(l.Ptr[0], row*out+at, l.Size[0]), n)
-		for _, o := range group {
-			addSlices(sum, sum, slice[T](offset(l.Ptr[1], int(o%a.count)*in+at, l.Size[1]), n))
+		for _, i := range places {
+			addSlices(sum, sum, slice[T](offset(l.Ptr[1], i*in+at, l.Size[1]), n))
 		}
 	}
 }
