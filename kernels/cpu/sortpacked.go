@@ -1,7 +1,7 @@
 package cpu
 
 import (
-	"slices"
+	"sync/atomic"
 
 	"github.com/chewxy/math32"
 )
@@ -25,7 +25,7 @@ func packFloats(e []packed, values []float32, first int, flip uint64) {
 // the same length; the result is in one of both.
 func orderPacked(from, to []packed) []packed {
 	if len(from) < packedRadix {
-		slices.Sort(from)
+		sortByNetwork(from)
 		return from
 	}
 	var counts [4][256]uint32
@@ -54,6 +54,44 @@ func orderPacked(from, to []packed) []packed {
 		from, to = to, from
 	}
 	return from
+}
+
+// exchange is a step of a sorting network: of the entries at two places the lesser comes first.
+type exchange struct{ a, b uint8 }
+
+// networks are those of each number of entries, made when they are needed for the first time.
+var networks [packedRadix]atomic.Pointer[[]exchange]
+
+// network is Batcher's odd-even merge sort of n entries (K. E. Batcher, Sorting networks and their applications, 1968).
+func network(n int) []exchange {
+	if made := networks[n].Load(); made != nil {
+		return *made
+	}
+	var steps []exchange
+	for run := 1; run < n; run *= 2 {
+		for gap := run; gap > 0; gap /= 2 {
+			for first := gap % run; first+gap < n; first += 2 * gap {
+				for i := first; i < min(first+gap, n-gap); i++ {
+					if i/(2*run) == (i+gap)/(2*run) {
+						steps = append(steps, exchange{uint8(i), uint8(i + gap)})
+					}
+				}
+			}
+		}
+	}
+	networks[n].Store(&steps)
+	return steps
+}
+
+// sortByNetwork is orderPacked for few entries: which of two is less is a coin's toss, so no branch depends on it.
+func sortByNetwork(e []packed) {
+	var all [1 << 8]packed // any uint8 is a place of it
+	copy(all[:], e)
+	for _, x := range network(len(e)) {
+		a, b := all[x.a], all[x.b]
+		all[x.a], all[x.b] = min(a, b), max(a, b)
+	}
+	copy(e, all[:])
 }
 
 // packedRadix is the number of entries from which on orderPacked sorts by bytes.

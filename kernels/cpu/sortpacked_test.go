@@ -50,6 +50,20 @@ func TestOrderPacked_SortsEntries(t *testing.T) {
 	}
 }
 
+func TestOrderPacked_SortsAnyFewEntries(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	for n := range packedRadix {
+		for range 5 {
+			e := make([]packed, n)
+			for i := range e {
+				e[i] = uint64(rng.IntN(n+1))<<32 | uint64(i)
+			}
+			rng.Shuffle(n, func(i, j int) { e[i], e[j] = e[j], e[i] })
+			require.Equal(t, append(make([]packed, 0, n), slices.Sorted(slices.Values(e))...), orderPacked(e, make([]packed, n)), n)
+		}
+	}
+}
+
 func TestCumSum_OfFourRowsIsThatOfOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	for _, rows := range []int{1, 3, 4, 5, 11} {
