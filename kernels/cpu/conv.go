@@ -12,19 +12,21 @@ import (
 
 // convCall is one call in work. It is a job over groups.
 type convCall[T float] struct {
-	access accessor[T]
-	conv   op.Convolution
-	call   *op.Call
-	bias   []T
-	serial bool
-	gemms  *sync.Pool
+	access  accessor[T]
+	conv    op.Convolution
+	call    *op.Call
+	bias    []T
+	serial  bool
+	gemms   *sync.Pool
+	columns *sync.Pool
 }
 
 // conv makes the Func of a convolution.
 func conv[T float](l accessor[T]) op.Func {
 	gemms := &sync.Pool{New: func() any { return newConvGemm(l) }}
 	directs := &sync.Pool{New: func() any { return &directConv[T]{access: l, gemv: &matMulKernelsOf[T]().gemv} }}
-	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms} }}
+	columns := &sync.Pool{New: func() any { return newColumnConv(l) }}
+	pool := &sync.Pool{New: func() any { return &convCall[T]{access: l, gemms: gemms, columns: columns} }}
 	tiled, tiles := any(l).(accessor[float32])
 	return func(c *op.Call) error {
 		if c.Out[0].Len() == 0 {
@@ -88,6 +90,10 @@ func (j *convCall[T]) forward(g *convGemm[T], group int) {
 // backward computes the gradient of one group's channels.
 func (j *convCall[T]) backward(g *convGemm[T], group int) {
 	v := &j.conv
+	if j.access.direct && isColumns(v) {
+		j.backwardByColumns(group)
+		return
+	}
 	k := v.Kernel.Strides
 	kernels := offset(v.Kernel.Ptr, group*v.Outputs*k[0], j.access.size)
 	if _, single := any(j.access).(accessor[float32]); single && j.access.direct && isTurned(v) {

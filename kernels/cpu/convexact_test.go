@@ -216,36 +216,43 @@ func TestConvolutions_InTilesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 func TestConvolutions_InTilesTakeStridedOperands(t *testing.T) {
 	p := convProblems[5]
 	o := p.operands(1)
-	is, rs, ks := p.shapes()
 	for id, want := range o.want {
 		out := make([]float32, len(want))
 		c := p.call(t, o, id, out)
-		strided, back := []op.View{}, func() {}
-		for i, v := range append(append([]op.View{}, c.Out...), c.In...) {
-			s := [][4]int{is, rs, ks}[map[op.ID][3]int{op.Conv2D: {1, 0, 2}, op.Conv2DGradInput: {0, 1, 2}, op.Conv2DGradWeight: {2, 1, 0}}[id][min(i, 2)]]
-			if v.NDim == 1 {
-				strided = append(strided, v)
-				continue
-			}
-			memory := make([]float32, v.Len())
-			last := viewOf(t, dtype.Float32, memory, s[0], s[2], s[3], s[1])
-			w := v
-			w.Ptr = last.Ptr
-			w.Strides = [op.MaxDims]int{last.Strides[0], last.Strides[3], last.Strides[1], last.Strides[2]}
-			turn := op.Call{Op: op.Copy, Out: []op.View{w}, In: []op.View{v}}
-			if i == 0 {
-				turn.Out, turn.In = turn.In, turn.Out
-				back = func() { launch(t, &turn) }
-			} else {
-				launch(t, &turn)
-			}
-			strided = append(strided, w)
-		}
-		c.Out, c.In = strided[:1], strided[1:]
+		back := p.channelsLast(t, id, c, false)
 		launch(t, c)
 		back()
 		requireClose(t, want, out, convTolerance, id.String())
 	}
+}
+
+// channelsLast moves operands of a call to memory with the channels last, but for kernels that stay, and returns what moves a result back.
+func (p *convProblem) channelsLast(t testing.TB, id op.ID, c *op.Call, kernelsStay bool) func() {
+	is, rs, ks := p.shapes()
+	strided, back := []op.View{}, func() {}
+	for i, v := range append(append([]op.View{}, c.Out...), c.In...) {
+		which := map[op.ID][3]int{op.Conv2D: {1, 0, 2}, op.Conv2DGradInput: {0, 1, 2}, op.Conv2DGradWeight: {2, 1, 0}}[id][min(i, 2)]
+		if v.NDim == 1 || kernelsStay && which == 2 {
+			strided = append(strided, v)
+			continue
+		}
+		s := [][4]int{is, rs, ks}[which]
+		memory := make([]float32, v.Len())
+		last := viewOf(t, dtype.Float32, memory, s[0], s[2], s[3], s[1])
+		w := v
+		w.Ptr = last.Ptr
+		w.Strides = [op.MaxDims]int{last.Strides[0], last.Strides[3], last.Strides[1], last.Strides[2]}
+		turn := op.Call{Op: op.Copy, Out: []op.View{w}, In: []op.View{v}}
+		if i == 0 {
+			turn.Out, turn.In = turn.In, turn.Out
+			back = func() { launch(t, &turn) }
+		} else {
+			launch(t, &turn)
+		}
+		strided = append(strided, w)
+	}
+	c.Out, c.In = strided[:1], strided[1:]
+	return back
 }
 
 // randomProblem is a convolution of random sizes.
