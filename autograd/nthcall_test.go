@@ -98,7 +98,10 @@ func (n *nthCalls) expect(what string, err error) {
 // What an operation took for itself must be back when it fails, and not only when its graph is released.
 func TestOperations_FailAtEveryCallAndKeepNothing(t *testing.T) {
 	n := newNthCalls(t)
-	for _, c := range slices.Concat(gradientCases, composedCases) {
+	for i, c := range slices.Concat(gradientCases, composedCases) {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
 		if strings.HasPrefix(c.op, "batch_norm") {
 			continue // its cases make their running statistics, and cannot tell that they failed
 		}

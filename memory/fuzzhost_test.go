@@ -137,8 +137,12 @@ func (f *hostFuzzer) finish() {
 
 // No stream reads or writes a block before the work that used it has ended, whichever stream had the memory before.
 func TestSharing_RandomProgramsOnTheHost(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 5
+	}
 	for i, conf := range stressSettings[len(stressSettings)-sharingSettings:] {
-		for seed := range uint64(20) {
+		for seed := range seeds {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
 			f := newHostFuzzer(t, conf)
 			for range 300 {

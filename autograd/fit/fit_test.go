@@ -108,6 +108,9 @@ func fits(t *testing.T, capacity uint64, program fit.Program, trial fit.Trial) (
 }
 
 func TestLargest_IsWhatTryingAllBatchesFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tries hundreds of batches")
+	}
 	nothingLeft(t)
 	const capacity = 44 * device.MiB
 	report, err := fit.Largest(context.Background(), capacity, small(128), fit.Checkpointing())

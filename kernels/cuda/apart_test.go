@@ -8,7 +8,6 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fulltests"
-	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -34,9 +33,8 @@ func conformApart(t *testing.T, d device.Device, n int, types func(op.ID) []dtyp
 
 func TestConformance_OfSlicesFarApart(t *testing.T) {
 	d, _ := onPTX(t)
-	cuda.KeepImages(t)
 	if fulltests.Enabled() {
-		conformApart(t, d, 47, op.ID.Types)
+		conformApart(t, d, 97, op.ID.Types)
 		return
 	}
 	conformApart(t, d, 211, func(id op.ID) []dtype.DType { return []dtype.DType{kerneltest.TypeOf(id, 2)} })

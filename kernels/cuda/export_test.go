@@ -1,26 +1,6 @@
 package cuda
 
-import (
-	"runtime"
-	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/cistern-ml/cistern/internal/ptx"
-)
-
-// KeepImages unpacks the images of all modules and keeps them until the end of the test, which uses all of them in turn. Without it the
-// collector takes each one between two of its kernels, and the next kernel unpacks it again.
-func KeepImages(t *testing.T) {
-	t.Helper()
-	var kept []*ptx.Image
-	for module := range modules {
-		im, err := imageOf(module)
-		require.NoError(t, err)
-		kept = append(kept, im)
-	}
-	t.Cleanup(func() { runtime.KeepAlive(kept) })
-}
+import "testing"
 
 // Tiles are the names of the tiles of products on tensor cores.
 func Tiles() (names []string) {

@@ -7,12 +7,14 @@ import (
 
 	"github.com/cistern-ml/cistern/internal/lzma"
 	"github.com/cistern-ml/cistern/internal/ptx"
+	"github.com/cistern-ml/cistern/kernels/cuda/internal/keep"
 )
 
 // cut are the images in use. They are large, are wanted when kernels are loaded, and go when the collector wants their memory.
 var (
 	cutMu sync.Mutex // held while a module is unpacked, tens of milliseconds: who wants the same one next finds it
 	cut   = map[string]weak.Pointer[ptx.Image]{}
+	kept  []*ptx.Image // of keep.Images
 )
 
 // imageOf is a module's image.
@@ -32,6 +34,9 @@ func imageOf(module string) (*ptx.Image, error) {
 		return nil, fmt.Errorf("%s: %w", module, err)
 	}
 	cut[module] = weak.Make(im)
+	if keep.Images.Load() {
+		kept = append(kept, im)
+	}
 	return im, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/internal/ptx"
-	"github.com/cistern-ml/cistern/kernels/cuda"
 	"github.com/cistern-ml/cistern/kernels/kerneltest"
 )
 
@@ -16,7 +15,7 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 167
+	everyOnPTX        = 251
 	everyPTXBackwards = 401
 )
 
@@ -25,13 +24,11 @@ func TestPTX_Conformance(t *testing.T) {
 		t.Skip("with -short only the run in the other order")
 	}
 	d, _ := onPTX(t)
-	cuda.KeepImages(t)
 	kerneltest.Run(t, d, usual(everyOnPTX, 401, -1)...)
 }
 
 func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	d, r := onPTX(t)
-	cuda.KeepImages(t)
 	r.Greedy(true)
 	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009, 1)...)
 }

@@ -136,6 +136,7 @@ func TestCases_EveryOperationHasThem(t *testing.T) {
 			m.every = 1 << 30
 			for range m.cases() {
 				n++
+				break // making all of them takes a quarter of a minute
 			}
 			require.Positive(t, n, "%s of %s", id, d)
 		}

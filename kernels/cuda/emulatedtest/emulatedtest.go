@@ -24,6 +24,7 @@ import (
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/cuda"
+	"github.com/cistern-ml/cistern/kernels/cuda/internal/keep"
 )
 
 // New returns a device and its driver, whose settings are as cudatest.New has them: it runs the sources in full tests, and else the PTX. At
@@ -38,6 +39,7 @@ func New(t testing.TB, settings ...func(*fakecuda.Library)) (*gpu.Device, *cudat
 // Load is New for a driver that was started by other means.
 func Load(t testing.TB, r *cudatest.Rig) *cudatest.Rig {
 	t.Helper()
+	keep.Images.Store(true)
 	if fulltests.Enabled() {
 		r.LoadKernels(Library(t))
 	} else {
