@@ -133,10 +133,9 @@ func TestCases_EveryOperationHasThem(t *testing.T) {
 	for id := op.Invalid + 1; id.Valid(); id++ {
 		for _, d := range id.Types() {
 			m, n := newMaker(id, d), 0
-			m.every = 1 << 30
+			m.every, m.small = 1<<30, true
 			for range m.cases() {
 				n++
-				break // making all of them takes a quarter of a minute
 			}
 			require.Positive(t, n, "%s of %s", id, d)
 		}
