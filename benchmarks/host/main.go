@@ -31,6 +31,7 @@ import (
 	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
 
 func main() { command.Main("host", run) }
@@ -85,7 +86,7 @@ func (o *options) check(f *flag.FlagSet) error {
 	if f.NArg() > 0 || o.runs < 1 || o.threads < 1 || !slices.Contains(append(goPeers, "", "torch"), o.peer) {
 		return errors.New("want -runs and -threads of at least 1, a -peer that is torch, gomlx, gorgonia or empty, and no arguments")
 	}
-	if o.plot != "" && (o.peer == "" || !drawable(o.plot)) {
+	if o.plot != "" && (o.peer == "" || !plotfile.Drawable(o.plot)) {
 		return errors.New("-plot wants a -peer, and a file of type .png or .svg")
 	}
 	return nil

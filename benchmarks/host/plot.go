@@ -1,29 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"image/color"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgimg" // png
-	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 
-	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
-
-// drawable reports whether the name is one of a PNG or SVG file.
-func drawable(file string) bool {
-	ext := strings.ToLower(filepath.Ext(file))
-	return ext == ".png" || ext == ".svg"
-}
 
 var (
 	aheadColor  = color.RGBA{R: 0x1f, G: 0x3f, B: 0x74, A: 0xff}
@@ -62,17 +51,7 @@ func drawRatios(file string, rows []row) error {
 	}
 	p.Add(even)
 	p.NominalY(names...)
-	image, err := draw.NewFormattedCanvas(26*vg.Centimeter, vg.Length(len(rows)+6)*0.42*vg.Centimeter, strings.ToLower(filepath.Ext(file))[1:])
-	if err != nil {
-		return err
-	}
-	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
-	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
-	var b bytes.Buffer
-	if _, err := image.WriteTo(&b); err != nil {
-		return err
-	}
-	return harness.Replace(file, b.Bytes())
+	return plotfile.Save(file, p, 26, float64(len(rows)+6)*0.42)
 }
 
 // ratioTicks are powers of 2.

@@ -36,13 +36,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
 
 func main() { command.Main("naive", run) }
@@ -104,7 +104,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		}
 		o.single = append(o.single, n)
 	}
-	if ext := strings.ToLower(filepath.Ext(o.plot)); o.plot != "" && ext != ".png" && ext != ".svg" {
+	if o.plot != "" && !plotfile.Drawable(o.plot) {
 		return o, fmt.Errorf("-plot is %q, must end in .png or .svg", o.plot)
 	}
 	if f.NArg() > 0 || o.runs < 1 || o.steps < 0 || o.pairs < 0 || !o.costs.valid() || o.steps == 0 && o.traces == "" && len(o.single) == 0 {

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"image/color"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgimg" // png
-	_ "gonum.org/v1/plot/vg/vgsvg" // svg
+
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
 
 // colors are those of the allocators, in the order of the subjects; PyTorch's is the last.
@@ -32,7 +27,7 @@ func (r *report) draw(file string) error {
 	if err != nil {
 		return err
 	}
-	return savePlot(file, p)
+	return plotfile.Save(file, p, 24, 12)
 }
 
 func (r *report) plot() (*plot.Plot, error) {
@@ -112,19 +107,4 @@ func uniques(list []*Result, key func(*Result) string) (out []string) {
 		}
 	}
 	return out
-}
-
-func savePlot(file string, p *plot.Plot) error {
-	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), ".")
-	image, err := draw.NewFormattedCanvas(24*vg.Centimeter, 12*vg.Centimeter, format)
-	if err != nil {
-		return err
-	}
-	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
-	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
-	var b bytes.Buffer
-	if _, err := image.WriteTo(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(file, b.Bytes(), 0o644)
 }

@@ -1,21 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"image/color"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgimg" // png
-	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/replay"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/plotfile"
 	"github.com/cistern-ml/cistern/internal/trace"
 	"github.com/cistern-ml/cistern/memory"
 )
@@ -88,7 +83,7 @@ func (c *curve) save(file string, r *replay.Result) error {
 	if d.err != nil {
 		return d.err
 	}
-	return savePlot(file, p)
+	return plotfile.Save(file, p, 24, 12)
 }
 
 // drawing adds to a plot and keeps the first error.
@@ -128,19 +123,4 @@ func (d *drawing) line(name string, xys plotter.XYs, c color.Color) {
 		line.StepStyle = plotter.PreStep
 		d.plot.Legend.Add(name, line)
 	}
-}
-
-func savePlot(file string, p *plot.Plot) error {
-	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), ".")
-	image, err := draw.NewFormattedCanvas(24*vg.Centimeter, 12*vg.Centimeter, format)
-	if err != nil {
-		return err
-	}
-	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
-	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
-	var b bytes.Buffer
-	if _, err := image.WriteTo(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(file, b.Bytes(), 0o644)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/lm"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
 
 // options are the program's flags.
@@ -55,7 +56,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	if o.overflow < 0 {
 		o.overflow = o.Steps / 2
 	}
-	if o.plot != "" && !drawable(o.plot) {
+	if o.plot != "" && !plotfile.Drawable(o.plot) {
 		return fmt.Errorf("-plot is %q, must end in .png or .svg", o.plot)
 	}
 	return nil

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"image/color"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	_ "gonum.org/v1/plot/vg/vgimg" // png
-	_ "gonum.org/v1/plot/vg/vgsvg" // svg
+
+	"github.com/cistern-ml/cistern/internal/plotfile"
 )
 
 // lines are how the three losses are drawn: the later ones thinner, so that lines which lie over each other are all seen.
@@ -24,12 +19,6 @@ var lines = []struct {
 	{color.RGBA{R: 0xbb, G: 0xcc, B: 0xee, A: 0xff}, 5},
 	{color.RGBA{R: 0xd6, G: 0x27, B: 0x28, A: 0xff}, 2},
 	{color.RGBA{R: 0x1f, G: 0x3f, B: 0x74, A: 0xff}, 0.75},
-}
-
-// drawable reports whether the name is one of a PNG or SVG file.
-func drawable(file string) bool {
-	ext := strings.ToLower(filepath.Ext(file))
-	return ext == ".png" || ext == ".svg"
 }
 
 // draw writes the losses of all steps as PNG or SVG.
@@ -51,19 +40,5 @@ func (r *report) draw(file string) error {
 		p.Add(line)
 		p.Legend.Add(t.Name, line)
 	}
-	return errors.Wrap(save(p, file), "drawing the losses")
-}
-
-func save(p *plot.Plot, file string) error {
-	image, err := draw.NewFormattedCanvas(18*vg.Centimeter, 11*vg.Centimeter, strings.ToLower(filepath.Ext(file))[1:])
-	if err != nil {
-		return err
-	}
-	margin := 4 * vg.Millimeter // what stands at the edge would be cut off
-	p.Draw(draw.Crop(draw.New(image), margin, -margin, margin, -margin))
-	var b bytes.Buffer
-	if _, err := image.WriteTo(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(file, b.Bytes(), 0o666)
+	return errors.Wrap(plotfile.Save(file, p, 18, 11), "drawing the losses")
 }

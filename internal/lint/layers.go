@@ -111,7 +111,7 @@ var confined = map[string][]string{
 	"github.com/google/pprof":            {"memory/memprof"},
 	"github.com/schollz/progressbar/v3":  {"examples/...", "benchmarks/..."},
 	"gonum.org/v1/gonum":                 {"tensor/linalg"},
-	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/..."},
+	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/...", "internal/plotfile"},
 	"gorgonia.org/tensor":                {"tensor/dense", "internal/apifuzz"},
 	"go4.org/unsafe/assume-no-moving-gc": {"tensor/dense"},
 }
