@@ -40,8 +40,7 @@ type planned struct {
 	end int // the request, counted from the beginning of the step, before which it is freed
 }
 
-func newPlanProgram(t *testing.T, seed uint64, fail bool) *planProgram {
-	rng := rand.New(rand.NewPCG(seed, 1))
+func newPlanProgram(t *testing.T, rng *rand.Rand, fail bool) *planProgram {
 	confs := []string{"", "expandable_segments:True", "expandable_segments:True,expandable_segments_compaction:1.02", "max_split_size_mb:40",
 		"garbage_collection_threshold:0.6,per_process_memory_fraction:0.8", "expandable_segments:True,expandable_segments_compaction:1",
 		sharing, sharing + ",expandable_segments:True", sharing + ",expandable_segments:True,expandable_segments_compaction:1"}
@@ -226,27 +225,58 @@ func TestPlan_RandomProgramsKeepTheInvariants(t *testing.T) {
 	for seed := range uint64(planSeeds()) {
 		for _, fail := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, fail), func(t *testing.T) {
-				p := newPlanProgram(t, seed, fail)
-				for range 12 {
-					if p.rng.IntN(6) == 0 {
-						p.write()
-					}
-					p.step([]int{0, 0, 5, 20, 60}[p.rng.IntN(5)])
-				}
-				for _, b := range p.live {
-					p.free(b.Block)
-				}
-				for s := range 3 {
-					p.complete(s)
-				}
-				require.NoError(t, p.plan.Close())
-				p.empty()
-				require.Zero(t, p.reserved())
+				p := newPlanProgram(t, rand.New(rand.NewPCG(seed, 1)), fail)
+				p.run(12)
 				stitches += p.stitches
 			})
 		}
 	}
 	require.NotZero(t, stitches, "no program made one")
+}
+
+// run takes some steps, and ends the program.
+func (p *planProgram) run(steps int) {
+	for range steps {
+		if p.rng.IntN(6) == 0 {
+			p.write()
+		}
+		p.step([]int{0, 0, 5, 20, 60}[p.rng.IntN(5)])
+	}
+	for _, b := range p.live {
+		p.free(b.Block)
+	}
+	for s := range 3 {
+		p.complete(s)
+	}
+	require.NoError(p.t, p.plan.Close())
+	p.empty()
+	require.Zero(p.t, p.reserved())
+}
+
+// choices are what a program does, one byte for each time that it decides; at the end they begin anew, with other bytes.
+type choices struct {
+	list []byte
+	next int
+}
+
+func (c *choices) Uint64() uint64 {
+	if len(c.list) == 0 {
+		return 0
+	}
+	round := uint64(c.next / len(c.list))
+	v := uint64(c.list[c.next%len(c.list)]) + round*0x9e3779b97f4a7c15 // so that no program repeats itself for ever
+	c.next++
+	return (v ^ v>>31) * 0x9e3779b97f4a7c15
+}
+
+// FuzzPlan has programs that decide by the input's bytes.
+func FuzzPlan(f *testing.F) {
+	for seed := range uint64(9) {
+		f.Add(seed%2 == 0, randomBytes(seed, 400))
+	}
+	f.Fuzz(func(t *testing.T, fail bool, decisions []byte) {
+		newPlanProgram(t, rand.New(&choices{list: decisions}), fail).run(6)
+	})
 }
 
 // planSeeds is how many random programs are tried; the environment has another number for longer runs.
