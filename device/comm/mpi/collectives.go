@@ -10,11 +10,14 @@ import (
 	"github.com/cistern-ml/cistern/device/internal/osmem"
 )
 
-func now() time.Time { return time.Now() }
+// patience begins a wait.
+func (e *engine) patience() *patience {
+	return &patience{since: time.Now(), limit: e.options.TimeLimit}
+}
 
 // perform does one collective on memory of this process, in the engine's goroutine.
 func (e *engine) perform(c comm.Call) *comm.Fault {
-	p := &patience{since: now()}
+	p := e.patience()
 	if e.options.Check {
 		if f := e.compare(c, p); f != nil {
 			return f
@@ -37,7 +40,7 @@ func (e *engine) perform(c comm.Call) *comm.Fault {
 
 // barrier is perform for the end of the group.
 func (e *engine) barrier() *comm.Fault {
-	return e.begin(e.lib.Barrier(e.data, e.request), &patience{since: now()})
+	return e.begin(e.lib.Barrier(e.data, e.request), e.patience())
 }
 
 // begin waits for a request that was begun, if it was.

@@ -7,17 +7,23 @@ import (
 	"github.com/cistern-ml/cistern/device/comm"
 )
 
-// pause is what a rank does between two looks at a request. At first it looks again at once, as small collectives are done within
-// microseconds; then it gives the processor away, which the program's own work needs, or another rank on the same core.
+// pause is what a rank does between two looks at a request. Small collectives are done within microseconds, and what large ones move at a
+// look is a piece of some kilobytes, so it only lets other threads go first. After a while it is likely that another rank computes, and
+// it sleeps between looks.
 func pause(tries int) {
-	const spins = 64
-	if tries >= spins {
-		time.Sleep(20 * time.Microsecond)
+	const spins, yields = 16, 20_000
+	switch {
+	case tries < spins:
+	case tries < yields || tries%8 != 0:
+		yield()
+	default:
+		doze()
 	}
 }
 
 // patience is one rank's wait for the others in one collective.
 type patience struct {
+	limit   time.Duration
 	since   time.Time
 	looked  time.Time      // when it last listened
 	checked time.Time      // when it last looked at the processes of this machine
@@ -73,7 +79,7 @@ func (e *engine) attend(p *patience) *comm.Fault {
 		}
 	}
 	switch {
-	case p.asked.IsZero() && now.Sub(p.since) >= e.options.TimeLimit:
+	case p.asked.IsZero() && now.Sub(p.since) >= p.limit:
 		p.asked, p.answers = now, make(map[int]notice)
 		e.talk.sendAll(notice{kind: question})
 	case !p.asked.IsZero() && now.Sub(p.asked) >= grace:
@@ -138,12 +144,12 @@ func (e *engine) judge(p *patience) *comm.Fault {
 		}
 	}
 	if len(silent) > 0 {
-		f := comm.Late(silent, mine, e.options.TimeLimit)
+		f := comm.Late(silent, mine, p.limit)
 		f.Err = comm.ErrPeer
 		f.Detail += ", which does not answer" + e.peers.state(silent[0])
 		return f
 	}
-	f := comm.Late(late, mine, e.options.TimeLimit)
+	f := comm.Late(late, mine, p.limit)
 	if len(late) > 0 {
 		f.Detail += whereLate(p.answers[late[0]])
 	} else {

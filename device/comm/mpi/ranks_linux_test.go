@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 
 // outcome is how a rank has ended, in a file of the test's folder.
 type outcome struct {
-	Text                 string // of the error, "" without
-	Kind                 string // its sentinel
-	Operation, Backend   string
-	Rank, Peer           int
-	Live                 int // allocations left on the device
-	Seconds              float64 // from the beginning of the program, after Open
+	Text               string // of the error, "" without
+	Kind               string // its sentinel
+	Operation, Backend string
+	Rank, Peer         int
+	Live               int     // allocations left on the device
+	Seconds            float64 // from the beginning of the program, after Open
 }
 
 var sentinels = map[string]error{"aborted": comm.ErrAborted, "timeout": comm.ErrTimeout, "mismatch": comm.ErrMismatch, "peer": comm.ErrPeer,
@@ -73,6 +73,10 @@ func rankMain(name string) int {
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
 		return 4
+	}
+	pid := filepath.Join(os.Getenv(folderVariable), fmt.Sprintf("pid%d", c.Rank()))
+	if err := os.WriteFile(pid, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return 6
 	}
 	began := time.Now()
 	err = programs[name](c, args)
@@ -199,6 +203,39 @@ func (r *launched) outcomes() map[int]outcome {
 		all[o.Rank] = o
 	}
 	return all
+}
+
+// pids are the processes of the ranks that have opened the group.
+func (r *launched) pids() map[int]int {
+	files, err := filepath.Glob(filepath.Join(r.folder, "pid*"))
+	require.NoError(r.t, err)
+	all := make(map[int]int)
+	for _, file := range files {
+		rank, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(file), "pid"))
+		require.NoError(r.t, err)
+		if b, err := os.ReadFile(file); err == nil && len(b) > 0 {
+			all[rank], err = strconv.Atoi(string(b))
+			require.NoError(r.t, err)
+		}
+	}
+	return all
+}
+
+// until waits until a condition holds.
+func (r *launched) until(what string, condition func() bool) {
+	r.t.Helper()
+	require.Eventually(r.t, condition, patient, 20*time.Millisecond, "%s; %v", what, r.outcomes())
+}
+
+// gone waits until the processes of the ranks have ended.
+func (r *launched) gone(pids map[int]int) {
+	r.t.Helper()
+	for rank, pid := range pids {
+		r.until(fmt.Sprintf("rank %d lives", rank), func() bool {
+			state, _, ok := processState(pid)
+			return !ok || state == 'Z'
+		})
+	}
 }
 
 // patient is how long a test waits for what should take seconds, on a machine that may be busy.
