@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cistern-ml/cistern/device/comm"
@@ -72,13 +74,19 @@ func (s slot) read() notice {
 		text: string(text)}
 }
 
+// sending is a notice on its way.
+type sending struct {
+	slot
+	to int
+}
+
 // talk is the channel.
 type talk struct {
 	lib        *libmpi.Library
 	comm       libmpi.Comm
 	rank, size int
-	in         slot   // always receiving
-	out        []slot // being sent
+	in         slot // always receiving
+	out        []sending
 	free       []slot
 	left       []bool // by rank: has sent an ending
 }
@@ -124,7 +132,7 @@ func (t *talk) send(to int, n notice) {
 	n.from = t.rank
 	s.write(n)
 	if t.lib.Send(s.notice(), noticeBytes, to, t.comm, s.request()) == nil {
-		t.out = append(t.out, s)
+		t.out = append(t.out, sending{s, to})
 	}
 }
 
@@ -162,7 +170,7 @@ func (t *talk) sweep() {
 			kept = append(kept, s)
 			continue
 		}
-		t.free = append(t.free, s)
+		t.free = append(t.free, s.slot)
 	}
 	t.out = kept
 }
@@ -181,7 +189,7 @@ func (t *talk) farewell(f *comm.Fault) {
 		}
 	}
 	if n.reason == 0 && f.Err != comm.ErrAborted { // the cause's text goes along, and the rest of the error is lost
-		n.text = f.Err.Error()
+		n.text = strings.TrimPrefix(f.Err.Error(), comm.ErrAborted.Error()+": ")
 	}
 	t.sendAll(n)
 	t.left[t.rank] = true
@@ -189,21 +197,25 @@ func (t *talk) farewell(f *comm.Fault) {
 		if _, _, err := t.next(); err != nil {
 			return
 		}
-		if len(t.out) == 0 && t.allLeft(f) {
+		if t.allLeft(f) {
 			return
 		}
 		pause(tries)
 	}
 }
 
-// allLeft reports whether all that can have said that the group has ended.
+// allLeft reports whether all that can have been told that the group has ended, and have said so.
 func (t *talk) allLeft(f *comm.Fault) bool {
+	gone := -1
+	if errors.Is(f.Err, comm.ErrPeer) {
+		gone = f.Peer
+	}
 	for rank, left := range t.left {
-		if !left && !(rank == f.Peer && errors.Is(f.Err, comm.ErrPeer)) {
+		if !left && rank != gone {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(t.out, func(s sending) bool { return s.to != gone })
 }
 
 // fault is the one that an ending tells of.

@@ -120,11 +120,13 @@ type launcher struct {
 	command []string
 	recover []string // options with which it lets the other ranks live when one dies
 	needs   string   // Debian's packages
+
+	killsAll bool // when one was killed by a signal, in spite of recover
 }
 
 var launcherList = []launcher{
-	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev"},
-	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev"},
+	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev", false},
+	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev", true},
 }
 
 // withLaunchers runs a test for each launcher that is installed. CISTERN_TEST_MPI=require makes a missing one a failure.
@@ -159,12 +161,21 @@ type launched struct {
 
 // start starts n ranks of a program.
 func (l launcher) start(t *testing.T, n int, program string, args arguments, options ...string) *launched {
-	arguments, err := json.Marshal(args)
-	require.NoError(t, err)
+	line := append(append([]string{}, l.command...), options...)
+	return startLine(t, append(line, "-n", strconv.Itoa(n), executable(t)), program, args)
+}
+
+// executable is this test's binary.
+func executable(t *testing.T) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	line := append(append([]string{}, l.command...), options...)
-	line = append(line, "-n", strconv.Itoa(n), self)
+	return self
+}
+
+// startLine starts a command that runs ranks of a program.
+func startLine(t *testing.T, line []string, program string, args arguments) *launched {
+	arguments, err := json.Marshal(args)
+	require.NoError(t, err)
 	r := &launched{t: t, folder: t.TempDir(), output: new(bytes.Buffer), ended: make(chan error, 1)}
 	r.command = exec.Command(line[0], line[1:]...)
 	r.command.Stdout, r.command.Stderr = r.output, r.output
@@ -221,10 +232,18 @@ func (r *launched) pids() map[int]int {
 	return all
 }
 
-// until waits until a condition holds.
+// until waits until a condition holds, and fails when it does not though the launcher has ended.
 func (r *launched) until(what string, condition func() bool) {
 	r.t.Helper()
-	require.Eventually(r.t, condition, patient, 20*time.Millisecond, "%s; %v", what, r.outcomes())
+	var ended bool
+	require.Eventually(r.t, func() bool {
+		if condition() || ended {
+			return true
+		}
+		ended = len(r.ended) > 0 // and once more, for what came before the end
+		return false
+	}, patient, 10*time.Millisecond, "%s; %v", what, r.outcomes())
+	require.True(r.t, condition(), "%s, and the launcher has ended; %v\n%s", what, r.outcomes(), r.output)
 }
 
 // gone waits until the processes of the ranks have ended.
@@ -239,7 +258,7 @@ func (r *launched) gone(pids map[int]int) {
 }
 
 // patient is how long a test waits for what should take seconds, on a machine that may be busy.
-const patient = 90 * time.Second
+const patient = 60 * time.Second
 
 // succeed runs a program on n ranks, none of which may fail.
 func (l launcher) succeed(t *testing.T, n int, program string, args arguments) {
@@ -269,14 +288,4 @@ func placeProgram(c comm.Comm, _ arguments) error {
 
 func TestOpen_IsTheLaunchersGroup(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) { l.succeed(t, 3, "place", arguments{}) })
-}
-
-// contains is for lists of words in texts.
-func contains(text string, words ...string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
 }

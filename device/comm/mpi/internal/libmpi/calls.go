@@ -103,7 +103,9 @@ func (l *Library) Init() error {
 	if err := l.do(initThread, 0, 0, uintptr(l.Funneled), l.out); err != nil {
 		return err
 	}
-	if got := int32(word(l.out)); got < l.Funneled {
+	got := int32(word(l.out))
+	l.keepSignalStack()
+	if got < l.Funneled {
 		return fmt.Errorf("%v was built for programs of one thread (it provides level %d of %d)", l.ABI, got, l.Funneled)
 	}
 	return nil
