@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/commtest"
+	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,6 +29,14 @@ func TestMPI_Conforms(t *testing.T) {
 func TestMPI_ConformsInPieces(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		l.succeed(t, 4, "conform", arguments{TimeLimit: time.Minute, Pieces: 4096, Check: true})
+	})
+}
+
+// GPUs of the emulated driver: their memory is copied to the host and back.
+func TestMPI_ConformsOnGPUs(t *testing.T) {
+	driver := fakecuda.Build(t)
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		l.succeed(t, 2, "conform", arguments{TimeLimit: time.Minute, Driver: driver})
 	})
 }
 

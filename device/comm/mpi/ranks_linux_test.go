@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/stretchr/testify/require"
 )
@@ -56,6 +58,7 @@ type arguments struct {
 	Fault     string // what happens to it
 	After     int    // how many collectives come before it
 	Pieces    int    // if not 0, bytes of messages and of scratch memory
+	Driver    string // the file of a driver without a GPU, whose device the rank uses
 }
 
 // rankMain is one rank: it opens the group, runs the program, and writes the outcome.
@@ -68,7 +71,11 @@ func rankMain(name string) int {
 	if args.Pieces > 0 {
 		messageBytes, scratchBytes = args.Pieces, args.Pieces
 	}
-	d := host.New()
+	d, err := testDevice(args.Driver)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
 	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check})
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
@@ -81,7 +88,9 @@ func rankMain(name string) int {
 	began := time.Now()
 	err = programs[name](c, args)
 	o := outcome{Rank: c.Rank(), Peer: -1, Seconds: time.Since(began).Seconds()}
-	o.Live, _ = d.Live()
+	if d, ok := d.(*host.Device); ok {
+		o.Live, _ = d.Live()
+	}
 	record(o, err)
 	if closeErr := errors.Join(c.Close(), d.Close()); closeErr != nil && err == nil {
 		record(o, closeErr)
@@ -91,6 +100,18 @@ func rankMain(name string) int {
 		return 1
 	}
 	return 0
+}
+
+// testDevice is the device of a rank.
+func testDevice(driver string) (device.Device, error) {
+	if driver == "" {
+		return host.New(), nil
+	}
+	all, err := cuda.OpenLibrary(driver)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
 // record writes the outcome.

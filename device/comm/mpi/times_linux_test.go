@@ -46,6 +46,21 @@ func timesProgram(c comm.Comm, _ arguments) error {
 		measure("sum of 1 float32", 500, sum(1, dtype.Float32)),
 		measure("max of 1 float32", 500, reduce(1, dtype.Float32)),
 		measure("sum of 64 KiB float32", 200, sum(16<<10, dtype.Float32)),
+		measure("gather of 80 KB", 200, func() error {
+			b := comm.Buffer{Ptr: p, Count: 20_000, Type: dtype.Float32}
+			return c.AllGather(s, b, comm.Buffer{Ptr: p.Add(uint64(40_000 * c.Rank())), Count: 10_000, Type: dtype.Float32})
+		}),
+		measure("exchange of 80 KB", 200, func() error {
+			b := comm.Buffer{Ptr: p, Count: 20_000, Type: dtype.Float32}
+			return c.AllToAll(s, b, comm.Buffer{Ptr: p.Add(1 << 20), Count: 20_000, Type: dtype.Float32})
+		}),
+		measure("broadcast of 80 KB", 200, func() error {
+			return c.Broadcast(s, comm.Buffer{Ptr: p, Count: 20_000, Type: dtype.Float32}, 0)
+		}),
+		measure("scatter of 80 KB", 200, func() error {
+			b := comm.Buffer{Ptr: p, Count: 20_000, Type: dtype.Float32}
+			return c.ReduceScatter(s, comm.Buffer{Ptr: p.Add(1 << 20), Count: 10_000, Type: dtype.Float32}, b, comm.Sum)
+		}),
 		measure("sum of 16 MiB float32", 10, sum(large, dtype.Float32)),
 		measure("sum of 16 MiB bfloat16", 10, sum(2*large, dtype.BFloat16)),
 		c.Device().Free(p),
