@@ -16,6 +16,7 @@ import (
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // limit is the time limit of the groups that a fault hits: longer than what ranks of a busy machine wait for each other.
@@ -55,7 +56,7 @@ var faults = map[string]func(c comm.Comm, s device.Stream, b comm.Buffer) error{
 	"stop": func(comm.Comm, device.Stream, comm.Buffer) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) },
 	"hang": func(c comm.Comm, _ device.Stream, _ comm.Buffer) error { // computes, until it looks at the group again
 		for c.(*rank).engine.ended() == nil {
-			time.Sleep(10 * time.Millisecond)
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e7}, nil)
 		}
 		return c.Barrier(context.Background())
 	},
