@@ -29,7 +29,7 @@ type engine struct {
 	next    uint64         // number of the collective that is in turn
 	waiting map[uint64]job // those that came before their turn
 	current *comm.Call     // being done; nil between collectives
-	last    string         // the collective before, for answers
+	history history        // for answers
 	scratch scratch
 	talk    talk
 	peers   peers
@@ -196,8 +196,9 @@ func (e *engine) serve() {
 // do does one collective and answers it, in case of a fault when the others have been told.
 func (e *engine) do(j job) {
 	e.current = &j.call
+	e.history.add(e.next, j.call)
 	f := e.perform(j.call)
-	e.current, e.last = nil, j.call.String()
+	e.current = nil
 	e.next++
 	if f != nil {
 		e.end(f)

@@ -71,6 +71,11 @@ var faults = map[string]func(c comm.Comm, s device.Stream, b comm.Buffer) error{
 		c.Abort(err)
 		return err
 	},
+	"size": func(c comm.Comm, s device.Stream, b comm.Buffer) error {
+		b.Count /= 2
+		return errors.Join(c.AllReduce(s, b, b, comm.Mean), s.Synchronize(context.Background()), c.Barrier(context.Background()))
+	},
+	"leave": func(c comm.Comm, _ device.Stream, _ comm.Buffer) error { return c.Close() },
 	"other": func(c comm.Comm, s device.Stream, b comm.Buffer) error {
 		return errors.Join(c.Barrier(context.Background()), errors.New("the barrier should have failed"))
 	},
@@ -78,7 +83,7 @@ var faults = map[string]func(c comm.Comm, s device.Stream, b comm.Buffer) error{
 
 // expected are the kinds of errors on the other ranks.
 var expected = map[string]string{"kill": "peer", "exit": "peer", "stop": "peer", "hang": "timeout", "memory": "aborted", "collective": "aborted",
-	"other": "mismatch"}
+	"other": "mismatch", "size": "mismatch", "leave": "mismatch"}
 
 // suffer starts ranks, lets a fault happen, and checks how the others end.
 func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string) {
@@ -117,9 +122,14 @@ func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string)
 
 func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		for _, fault := range []string{"kill", "exit", "stop", "hang", "memory", "collective", "other"} {
+		for _, fault := range []string{"kill", "exit", "stop", "hang", "memory", "collective", "other", "size", "leave"} {
 			t.Run(fault, func(t *testing.T) {
-				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3, Check: fault == "other"}, l.recover...)
+				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
+			})
+		}
+		for _, fault := range []string{"other", "size"} {
+			t.Run("checked "+fault, func(t *testing.T) {
+				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
 			})
 		}
 	})
@@ -139,7 +149,7 @@ func TestFaults_RandomOnes(t *testing.T) {
 		for range *moreFaults {
 			n := 2 + r.IntN(3)
 			args := arguments{Victim: r.IntN(n), Fault: names[r.IntN(len(names))], After: r.IntN(40)}
-			args.Check = args.Fault == "other" || r.IntN(2) == 0
+			args.Check = args.Fault == "other" || args.Fault == "size" || r.IntN(2) == 0
 			t.Logf("seed %d: %d ranks, %+v", seed, n, args)
 			l.suffer(t, n, args, l.recover...)
 		}

@@ -43,7 +43,7 @@ func (e *engine) wait(p *patience) *comm.Fault {
 	for tries := 0; ; tries++ {
 		done, err := e.lib.Test(e.request)
 		if err != nil {
-			return libraryFault(err)
+			return e.explain(err, p)
 		}
 		if done {
 			return nil
@@ -80,8 +80,7 @@ func (e *engine) attend(p *patience) *comm.Fault {
 	}
 	switch {
 	case p.asked.IsZero() && now.Sub(p.since) >= p.limit:
-		p.asked, p.answers = now, make(map[int]notice)
-		e.talk.sendAll(notice{kind: question})
+		e.ask(p)
 	case !p.asked.IsZero() && now.Sub(p.asked) >= grace:
 		return e.judge(p)
 	}
@@ -107,7 +106,7 @@ func (e *engine) listenWith(p *patience) *comm.Fault {
 		}
 		switch n.kind {
 		case question:
-			e.talk.send(n.from, e.whereabouts())
+			e.talk.send(n.from, e.whereabouts(n.number))
 		case answer:
 			if p.answers != nil {
 				p.answers[n.from] = n
@@ -118,17 +117,76 @@ func (e *engine) listenWith(p *patience) *comm.Fault {
 	}
 }
 
-// whereabouts is the answer to a question.
-func (e *engine) whereabouts() notice {
-	n := notice{kind: answer, number: e.next, text: e.last}
-	if e.current != nil {
-		n.busy, n.text = true, e.current.String()
+// ask asks all others where they are.
+func (e *engine) ask(p *patience) {
+	p.asked, p.answers = time.Now(), make(map[int]notice)
+	e.talk.sendAll(notice{kind: question, number: e.next})
+}
+
+// history is the calls that a rank has begun last, for the question what it called at a number where another one still waits.
+type history [64]struct {
+	number uint64
+	call   comm.Call
+}
+
+func (h *history) add(number uint64, c comm.Call) {
+	h[number%uint64(len(h))].number, h[number%uint64(len(h))].call = number, c
+}
+
+// text is the call of a number, "" if it is not known.
+func (h *history) text(number uint64) string {
+	if one := h[number%uint64(len(h))]; one.number == number && one.call.Operation != "" {
+		return one.call.String()
+	}
+	return ""
+}
+
+// whereabouts is the answer to a question of a rank that is in the collective of a number.
+func (e *engine) whereabouts(asked uint64) notice {
+	n := notice{kind: answer, number: e.next, busy: e.current != nil}
+	switch {
+	case asked < e.next:
+		n.text = e.history.text(asked)
+	case n.busy:
+		n.text = e.current.String()
+	case e.next > 0:
+		n.text = e.history.text(e.next - 1)
 	}
 	return n
 }
 
+// differs returns the fault of a rank that called something else at this rank's number, if one of those who have answered did.
+func (e *engine) differs(p *patience) *comm.Fault {
+	texts := map[int]string{e.rank: e.current.String()}
+	for rank, a := range p.answers {
+		if there := a.number > e.next || a.number == e.next && a.busy; there && a.text != "" {
+			texts[rank] = a.text
+		}
+	}
+	return disagreement(texts)
+}
+
+// explain is the fault when MPI has refused to go on with a collective. Mostly a rank has called something else, of which MPI only saw that
+// its bytes do not fit: so the others are asked.
+func (e *engine) explain(err error, p *patience) *comm.Fault {
+	e.ask(p)
+	for tries := 0; len(p.answers) < e.size-1 && time.Since(p.asked) < grace; tries++ {
+		if f := e.listenWith(p); f != nil {
+			return f
+		}
+		pause(tries)
+	}
+	if f := e.differs(p); f != nil {
+		return f
+	}
+	return libraryFault(err)
+}
+
 // judge finds out from the answers who is to blame for a collective that has taken longer than the time limit.
 func (e *engine) judge(p *patience) *comm.Fault {
+	if f := e.differs(p); f != nil {
+		return f
+	}
 	mine := e.current.String()
 	var silent, late []int
 	for rank := range e.size {
@@ -137,8 +195,6 @@ func (e *engine) judge(p *patience) *comm.Fault {
 		case rank == e.rank:
 		case !answered:
 			silent = append(silent, rank)
-		case a.busy && a.number == e.next && a.text != mine:
-			return comm.Mismatch(e.rank, mine, rank, a.text)
 		case a.number < e.next || a.number == e.next && !a.busy:
 			late = append(late, rank)
 		}
