@@ -124,11 +124,13 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		for _, fault := range []string{"kill", "exit", "stop", "hang", "memory", "collective", "other", "size", "leave"} {
 			t.Run(fault, func(t *testing.T) {
+				t.Parallel() // most of the time they wait
 				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
 			})
 		}
 		for _, fault := range []string{"other", "size"} {
 			t.Run("checked "+fault, func(t *testing.T) {
+				t.Parallel()
 				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
 			})
 		}
@@ -150,8 +152,11 @@ func TestFaults_RandomOnes(t *testing.T) {
 			n := 2 + r.IntN(3)
 			args := arguments{Victim: r.IntN(n), Fault: names[r.IntN(len(names))], After: r.IntN(40)}
 			args.Check = args.Fault == "other" || args.Fault == "size" || r.IntN(2) == 0
-			t.Logf("seed %d: %d ranks, %+v", seed, n, args)
-			l.suffer(t, n, args, l.recover...)
+			t.Run(fmt.Sprintf("%s of %d after %d", args.Fault, n, args.After), func(t *testing.T) {
+				t.Parallel()
+				t.Logf("seed %d: %d ranks, %+v", seed, n, args)
+				l.suffer(t, n, args, l.recover...)
+			})
 		}
 	})
 }

@@ -16,7 +16,7 @@ var programs = map[string]func(c comm.Comm, args arguments) error{
 	"place":   placeProgram,
 	"times":   timesProgram,
 	"fault":   faultProgram,
-	"conform": func(c comm.Comm, _ arguments) error { return commtest.Check(c) },
+	"conform": func(c comm.Comm, args arguments) error { return commtest.Check(c, args.Counts...) },
 }
 
 func TestMPI_Conforms(t *testing.T) {
@@ -28,7 +28,7 @@ func TestMPI_Conforms(t *testing.T) {
 // Small pieces stand for large counts: what does not fit in one message, or in scratch memory, goes in several.
 func TestMPI_ConformsInPieces(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		l.succeed(t, 4, "conform", arguments{TimeLimit: time.Minute, Pieces: 4096, Check: true})
+		l.succeed(t, 4, "conform", arguments{TimeLimit: time.Minute, Pieces: 4096, Check: true, Counts: []int{1, 3001}})
 	})
 }
 
@@ -36,7 +36,7 @@ func TestMPI_ConformsInPieces(t *testing.T) {
 func TestMPI_ConformsOnGPUs(t *testing.T) {
 	driver := fakecuda.Build(t)
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		l.succeed(t, 2, "conform", arguments{TimeLimit: time.Minute, Driver: driver})
+		l.succeed(t, 2, "conform", arguments{TimeLimit: time.Minute, Driver: driver, Counts: []int{0, 7, 3001}})
 	})
 }
 

@@ -58,6 +58,7 @@ type arguments struct {
 	Fault     string // what happens to it
 	After     int    // how many collectives come before it
 	Pieces    int    // if not 0, bytes of messages and of scratch memory
+	Counts    []int  // for commtest.Check
 	Driver    string // the file of a driver without a GPU, whose device the rank uses
 }
 

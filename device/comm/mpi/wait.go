@@ -11,7 +11,7 @@ import (
 // look is a piece of some kilobytes, so it only lets other threads go first. After a while it is likely that another rank computes, and
 // it sleeps between looks.
 func pause(tries int) {
-	const spins, yields = 16, 20_000
+	const spins, yields = 16, 300
 	switch {
 	case tries < spins:
 	case tries < yields || tries%8 != 0:
