@@ -97,7 +97,8 @@ func (e *engine) open() error {
 	if err := e.talk.open(e.lib, side, e.rank, e.size); err != nil {
 		return openError(comm.ErrLibrary, err.Error())
 	}
-	if f := e.introduce(); f != nil {
+	if f := e.introduce(); f != nil { // another rank may be through here, and have ended the group
+		e.talk.farewell(f)
 		return f.On(backend, e.rank, "Open")
 	}
 	return nil
