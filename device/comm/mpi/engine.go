@@ -238,10 +238,11 @@ func (e *engine) finish() {
 	if e.ended() == nil {
 		c := comm.Call{Operation: "Close"}
 		e.current = &c
-		if f = e.barrier(); f == nil {
-			f = e.leave()
+		if f = e.barrier(); f != nil {
+			e.end(f)
+		} else {
+			f = e.leave() // after which nobody can be told
 		}
-		e.end(f)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -260,6 +261,9 @@ func (e *engine) leave() *comm.Fault {
 		return libraryFault(err)
 	}
 	e.scratch.free()
+	if err := e.talk.release(); err != nil {
+		return libraryFault(err)
+	}
 	return nil
 }
 

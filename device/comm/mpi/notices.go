@@ -39,6 +39,7 @@ var reasons = []error{comm.ErrAborted, comm.ErrTimeout, comm.ErrMismatch, comm.E
 // A slot is a request and a notice in memory outside Go's heap, where MPI may work on it as long as it likes.
 const (
 	slotBytes   = 512
+	slabBytes   = 32 * slotBytes
 	noticeAt    = 16 // behind the request
 	noticeBytes = slotBytes - noticeAt
 	headBytes   = 40
@@ -88,7 +89,8 @@ type talk struct {
 	in         slot // always receiving
 	out        []sending
 	free       []slot
-	left       []bool // by rank: has sent an ending
+	slabs      []uintptr // that the slots are in
+	left       []bool    // by rank: has sent an ending
 }
 
 // open begins to receive.
@@ -105,12 +107,12 @@ func (t *talk) open(lib *libmpi.Library, c libmpi.Comm, rank, size int) error {
 // slot returns one that is free.
 func (t *talk) slot() (slot, error) {
 	if len(t.free) == 0 {
-		const slots = 32
-		p, err := osmem.Alloc(slots * slotBytes)
+		p, err := osmem.Alloc(slabBytes)
 		if err != nil {
 			return 0, err
 		}
-		for i := range uintptr(slots) {
+		t.slabs = append(t.slabs, p)
+		for i := range uintptr(slabBytes / slotBytes) {
 			t.free = append(t.free, slot(p+i*slotBytes))
 		}
 	}
@@ -225,6 +227,17 @@ func (n notice) fault() *comm.Fault {
 		f.Err = reasons[n.reason]
 	}
 	return f
+}
+
+// release gives the memory back, when MPI has ended.
+func (t *talk) release() error {
+	for _, p := range t.slabs {
+		if err := osmem.Free(p, slabBytes); err != nil {
+			return err
+		}
+	}
+	t.slabs, t.free = nil, nil
+	return nil
 }
 
 // close stops receiving, when all ranks have come to Close.
