@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -181,5 +182,42 @@ func TestFaults_CtrlCEndsAll(t *testing.T) {
 		err, _ := run.wait(patient)
 		require.Error(t, err)
 		run.gone(pids)
+	})
+}
+
+// roundsProgram does as many collectives as it takes until the test has stopped a rank and let it go on, which a file says.
+func roundsProgram(c comm.Comm, _ arguments) error {
+	p, err := c.Device().Malloc(4096)
+	if err != nil {
+		return err
+	}
+	s, b := c.Device().DefaultStream(), comm.Buffer{Ptr: p, Count: 1, Type: dtype.Int64}
+	var over [8]byte
+	for over[0] == 0 {
+		if _, err := os.Stat(filepath.Join(os.Getenv(folderVariable), "enough")); err == nil {
+			over[0] = 1
+		}
+		if err := errors.Join(s.CopyToDevice(p, over[:]), c.AllReduce(s, b, b, comm.Min), s.CopyToHost(over[:], p)); err != nil {
+			return err
+		}
+	}
+	return c.Device().Free(p)
+}
+
+// A rank that stands still for less than the time limit, as in a debugger, harms nobody.
+func TestFaults_ARankThatGoesOnIsNone(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		run := l.start(t, 3, "rounds", arguments{TimeLimit: time.Minute})
+		run.until("the ranks have not started", func() bool { return len(run.pids()) == 3 })
+		victim := run.pids()[1]
+		for range 3 {
+			require.NoError(t, syscall.Kill(victim, syscall.SIGSTOP))
+			run.until("the rank does not stop", func() bool { state, _, _ := processState(victim); return state == 'T' })
+			require.NoError(t, syscall.Kill(victim, syscall.SIGCONT))
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(run.folder, "enough"), nil, 0o600))
+		err, all := run.wait(patient)
+		require.NoError(t, err, "%v\n%s", all, run.output)
+		require.Len(t, all, 3)
 	})
 }

@@ -16,6 +16,7 @@ var programs = map[string]func(c comm.Comm, args arguments) error{
 	"place":   placeProgram,
 	"times":   timesProgram,
 	"fault":   faultProgram,
+	"rounds":  roundsProgram,
 	"ends":    endsProgram,
 	"aborted": abortedProgram,
 	"conform": func(c comm.Comm, args arguments) error { return commtest.Check(c, args.Counts...) },
