@@ -112,7 +112,7 @@ func (r *rank) enqueue(s device.Stream, c comm.Call) error {
 	}
 	executor, ok := s.(device.Executor)
 	if !ok {
-		return r.staging.run(s, c, r.Rank(), r.Size(), func(c comm.Call) error {
+		return r.staging.run(s, c, r.Rank(), func(c comm.Call) error {
 			return r.engine.run(context.Background(), r.order.Next(), c)
 		})
 	}

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -10,40 +12,87 @@ import (
 )
 
 // staging moves a collective of a device that MPI cannot see through host memory, pinned where the device has it. The call waits for the
-// stream, then for the other ranks.
+// stream, then for the other ranks; what comes back is copied behind it, if the stream copies without waiting (device.AsyncCopier).
 type staging struct {
 	device device.Device
 
 	mu       sync.Mutex // held for a whole collective: they use the same memory one after the other
 	dst, src []byte
+	copied   device.Event // recorded behind the last copy out of that memory; nil before one
 }
 
 // run does a collective: src to the host, the collective there, dst back, ordered on the stream.
-func (g *staging) run(s device.Stream, c comm.Call, rank, size int, on func(comm.Call) error) error {
+func (g *staging) run(s device.Stream, c comm.Call, rank int, on func(comm.Call) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	staged, err := g.memory(c, rank, size)
+	staged, err := g.memory(c)
 	if err != nil {
 		return g.failed(c, rank, err)
 	}
-	if err := s.CopyToHost(view(staged.Src, 0, staged.Src.Count), c.Src.Ptr); err != nil {
+	if err := g.toHost(s, view(staged.Src, 0, staged.Src.Count), c.Src.Ptr); err != nil {
 		return g.failed(c, rank, err)
 	}
 	if err := on(staged); err != nil {
 		return err
 	}
-	if err := s.CopyToDevice(c.Dst.Ptr, view(staged.Dst, 0, staged.Dst.Count)); err != nil {
+	if err := g.toDevice(s, c.Dst.Ptr, view(staged.Dst, 0, staged.Dst.Count)); err != nil {
 		return g.failed(c, rank, err)
 	}
 	return nil
+}
+
+// toHost copies and waits.
+func (g *staging) toHost(s device.Stream, dst []byte, src device.Ptr) error {
+	a, ok := g.async(s)
+	if !ok || len(dst) == 0 {
+		return s.CopyToHost(dst, src)
+	}
+	if err := a.CopyToHostAsync(dst, src); err != nil {
+		return err
+	}
+	return s.Synchronize(context.Background())
+}
+
+// toDevice copies behind the call. The memory is used again when the event has come.
+func (g *staging) toDevice(s device.Stream, dst device.Ptr, src []byte) error {
+	a, ok := g.async(s)
+	if !ok || len(src) == 0 {
+		return s.CopyToDevice(dst, src)
+	}
+	if g.copied == nil {
+		e, err := g.device.NewEvent()
+		if err != nil {
+			return err
+		}
+		g.copied = e
+	}
+	if err := a.CopyToDeviceAsync(dst, src); err != nil {
+		return err
+	}
+	if err := s.Record(g.copied); err != nil {
+		return errors.Join(err, s.Synchronize(context.Background())) // or the memory would be used again too early
+	}
+	return nil
+}
+
+// async returns the stream if it copies from the memory here without waiting.
+func (g *staging) async(s device.Stream) (device.AsyncCopier, bool) {
+	_, pinned := g.device.(device.PinnedMemory)
+	a, ok := s.(device.AsyncCopier)
+	return a, ok && pinned
 }
 
 func (g *staging) failed(c comm.Call, rank int, err error) error {
 	return &comm.Error{Backend: backend, Operation: c.Operation, Rank: rank, Peer: rank, Detail: fmt.Sprintf("staging %v on the host", c), Err: err}
 }
 
-// memory is the call with buffers on the host. Broadcast and AllReduce use one for both.
-func (g *staging) memory(c comm.Call, rank, size int) (comm.Call, error) {
+// memory is the call with buffers on the host, which nothing uses any more. Broadcast and AllReduce use one for both.
+func (g *staging) memory(c comm.Call) (comm.Call, error) {
+	if g.copied != nil {
+		if err := g.copied.Synchronize(context.Background()); err != nil {
+			return c, err
+		}
+	}
 	src, err := g.grow(&g.src, c.Src.Bytes())
 	if err != nil {
 		return c, err
@@ -97,8 +146,10 @@ func (g *staging) free(memory *[]byte) error {
 func (g *staging) release() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.free(&g.src); err != nil {
-		return err
+	var wait, end error
+	if g.copied != nil {
+		wait, end = g.copied.Synchronize(context.Background()), g.copied.Close()
+		g.copied = nil
 	}
-	return g.free(&g.dst)
+	return errors.Join(wait, end, g.free(&g.src), g.free(&g.dst))
 }
