@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
@@ -37,6 +38,7 @@ func Check(c comm.Comm, counts ...int) error {
 		checkStream(c, queue, memory, counts[:min(3, len(counts))]),
 		checkRounding(c, memory),
 		checkSameBits(c, memory),
+		checkNaN(c, memory),
 		checkOrder(c, memory),
 		checkBarrier(c),
 	)
@@ -284,6 +286,35 @@ func checkSameBits(c comm.Comm, m *slab) error {
 		}
 		if !slices.Equal(own, of) {
 			return fmt.Errorf("AllReduce of %v gives rank %d other bits than rank 0", t, c.Rank())
+		}
+	}
+	return nil
+}
+
+// checkNaN looks for the NaN of one rank in the largest and smallest values of all, whichever rank has it.
+func checkNaN(c comm.Comm, m *slab) error {
+	for _, t := range []dtype.DType{dtype.Float32, dtype.Float64, dtype.Float16, dtype.BFloat16} {
+		for _, op := range []comm.Op{comm.Max, comm.Min} {
+			y := &try{c: c, s: c.Device().DefaultStream(), m: m, t: t, n: c.Size()}
+			m.used = 0
+			mine := values(t, c.Rank(), 0, y.n)
+			mine[c.Rank()] = math.NaN()
+			buf, err := y.put(mine)
+			if err == nil {
+				err = c.AllReduce(y.s, buf.Buffer, buf.Buffer, op)
+			}
+			if err != nil {
+				return err
+			}
+			b, err := y.take(buf)
+			if err != nil {
+				return err
+			}
+			for i, v := range decode(t, b) {
+				if !math.IsNaN(v) {
+					return fmt.Errorf("AllReduce %v of %v: element %d, which is NaN on rank %d, is %v", op, t, i, i, v)
+				}
+			}
 		}
 	}
 	return nil

@@ -121,6 +121,9 @@ func encode(t dtype.DType, v []float64) []byte {
 
 // bfloat16 rounds to 8 significant bits, ties to even, by arithmetic. Not for subnormal numbers.
 func bfloat16(x float64) uint16 {
+	if math.IsNaN(x) {
+		return 0x7fc0
+	}
 	x = float64(float32(x))
 	fraction, exponent := math.Frexp(x)
 	rounded := math.Ldexp(math.RoundToEven(fraction*256)/256, exponent)
