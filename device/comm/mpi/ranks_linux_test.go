@@ -198,11 +198,15 @@ func executable(t *testing.T) string {
 func startLine(t *testing.T, line []string, program string, args arguments) *launched {
 	arguments, err := json.Marshal(args)
 	require.NoError(t, err)
+	// Open MPI's launchers trip over each other when several make their folder at the same time. Its sockets need a short path.
+	temporary, err := os.MkdirTemp("", "mpi")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
 	r := &launched{t: t, folder: t.TempDir(), output: new(bytes.Buffer), ended: make(chan error, 1)}
 	r.command = exec.Command(line[0], line[1:]...)
 	r.command.Stdout, r.command.Stderr = r.output, r.output
 	r.command.Env = append(os.Environ(), programVariable+"="+program, folderVariable+"="+r.folder, argumentsVariable+"="+string(arguments),
-		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "TMPDIR=/tmp")
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "TMPDIR="+temporary)
 	r.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, r.command.Start())
 	go func() { r.ended <- r.command.Wait() }()
