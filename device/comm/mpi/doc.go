@@ -33,11 +33,11 @@
 // is to blame, tells all, and the group ends on all ranks:
 //
 //	no answer                  ErrPeer: killed, stopped, or cut off; on the same machine with what the system says of the process
-//	is before the collective   ErrTimeout: the rank computes, or hangs, elsewhere
+//	is before the collective   ErrTimeout: the rank computes, or hangs, elsewhere. If it waits in an earlier collective, that is asked about
 //	is in another collective   ErrMismatch, with both calls
 //	all are in it              ErrTimeout without a rank: the network is slow, or the limit short
 //
-// A process of the same machine that has ended is noticed within half a second. So all ranks end within the time limit and two seconds. A
+// A process of the same machine that has ended is noticed within half a second. So all ranks end within the time limit and three seconds. A
 // rank that has ended its group makes no MPI calls any more: its program should say what happened and exit with an error, upon which
 // launchers end what is left. Most launchers also end all ranks at once, by a signal, when one of them was killed; then it is the launcher
 // that names it.

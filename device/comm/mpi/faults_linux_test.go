@@ -24,8 +24,8 @@ import (
 // limit is the time limit of the groups that a fault hits: longer than what ranks of a busy machine wait for each other.
 const limit = time.Second
 
-// within is how soon all ranks end: the time limit and two seconds, as the package says, and as much again for a machine that is busy.
-const within = 2 * (limit + 2*time.Second)
+// within is how soon all ranks end: the time limit and three seconds, as the package says, and as much again for a machine that is busy.
+const within = 2 * (limit + 3*time.Second)
 
 // faultProgram does collectives until something is wrong: on the victim, after some of them, what the arguments say.
 func faultProgram(c comm.Comm, args arguments) error {

@@ -28,6 +28,7 @@ type patience struct {
 	looked  time.Time      // when it last listened
 	checked time.Time      // when it last looked at the processes of this machine
 	asked   time.Time      // when it asked the others; zero before
+	number  uint64         // of the collective that it asked about
 	answers map[int]notice // of the others, by rank
 }
 
@@ -80,7 +81,7 @@ func (e *engine) attend(p *patience) *comm.Fault {
 	}
 	switch {
 	case p.asked.IsZero() && now.Sub(p.since) >= p.limit:
-		e.ask(p)
+		e.ask(p, e.next)
 	case !p.asked.IsZero() && now.Sub(p.asked) >= grace:
 		return e.judge(p)
 	}
@@ -117,10 +118,18 @@ func (e *engine) listenWith(p *patience) *comm.Fault {
 	}
 }
 
-// ask asks all others where they are.
-func (e *engine) ask(p *patience) {
-	p.asked, p.answers = time.Now(), make(map[int]notice)
-	e.talk.sendAll(notice{kind: question, number: e.next})
+// ask asks all others where they are, and what they have called at a number.
+func (e *engine) ask(p *patience, number uint64) {
+	p.asked, p.number, p.answers = time.Now(), number, make(map[int]notice)
+	e.talk.sendAll(notice{kind: question, number: number})
+}
+
+// called is what this rank has called at the number that it asked for.
+func (e *engine) called(p *patience) string {
+	if p.number < e.next {
+		return e.history.text(p.number)
+	}
+	return e.current.String()
 }
 
 // history is the calls that a rank has begun last, for the question what it called at a number where another one still waits.
@@ -157,9 +166,9 @@ func (e *engine) whereabouts(asked uint64) notice {
 
 // differs returns the fault of a rank that called something else at this rank's number, if one of those who have answered did.
 func (e *engine) differs(p *patience) *comm.Fault {
-	texts := map[int]string{e.rank: e.current.String()}
+	texts := map[int]string{e.rank: e.called(p)}
 	for rank, a := range p.answers {
-		if there := a.number > e.next || a.number == e.next && a.busy; there && a.text != "" {
+		if there := a.number > p.number || a.number == p.number && a.busy; there && a.text != "" {
 			texts[rank] = a.text
 		}
 	}
@@ -169,7 +178,7 @@ func (e *engine) differs(p *patience) *comm.Fault {
 // explain is the fault when MPI has refused to go on with a collective. Mostly a rank has called something else, of which MPI only saw that
 // its bytes do not fit: so the others are asked.
 func (e *engine) explain(err error, p *patience) *comm.Fault {
-	e.ask(p)
+	e.ask(p, e.next)
 	for tries := 0; len(p.answers) < e.size-1 && time.Since(p.asked) < grace; tries++ {
 		if f := e.listenWith(p); f != nil {
 			return f
@@ -182,12 +191,23 @@ func (e *engine) explain(err error, p *patience) *comm.Fault {
 	return libraryFault(err)
 }
 
-// judge finds out from the answers who is to blame for a collective that has taken longer than the time limit.
+// judge finds out from the answers who is to blame for a collective that has taken longer than the time limit. A rank that still waits in an
+// earlier one is not: then all are asked about that one, once more, and nothing is decided yet.
 func (e *engine) judge(p *patience) *comm.Fault {
 	if f := e.differs(p); f != nil {
 		return f
 	}
-	mine := e.current.String()
+	first := p.number
+	for _, a := range p.answers {
+		if a.busy {
+			first = min(first, a.number)
+		}
+	}
+	if first < p.number && e.history.text(first) != "" {
+		e.ask(p, first)
+		return nil
+	}
+	mine := e.called(p)
 	var silent, late []int
 	for rank := range e.size {
 		a, answered := p.answers[rank]
@@ -195,7 +215,7 @@ func (e *engine) judge(p *patience) *comm.Fault {
 		case rank == e.rank:
 		case !answered:
 			silent = append(silent, rank)
-		case a.number < e.next || a.number == e.next && !a.busy:
+		case a.number < p.number || a.number == p.number && !a.busy:
 			late = append(late, rank)
 		}
 	}

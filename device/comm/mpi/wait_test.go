@@ -50,7 +50,26 @@ func TestNotice_ArrivesAsItWasWritten(t *testing.T) {
 // judged is the verdict of rank 0 of 4, which is in its call number 5, from the answers of the others.
 func judged(answers map[int]notice) *comm.Fault {
 	e := &engine{rank: 0, size: 4, next: 5, current: &comm.Call{Operation: "AllReduce", Op: comm.Sum, Src: comm.Buffer{Count: 2, Type: dtype.Float32}}}
-	return e.judge(&patience{limit: time.Second, answers: answers})
+	return e.judge(&patience{limit: time.Second, number: e.next, answers: answers})
+}
+
+// Rank 1 has given rank 2 too little at number 3, where rank 2 waits; the others have gone on.
+func TestJudge_AsksAboutTheCollectiveInWhichTheHindmostWaits(t *testing.T) {
+	all := comm.Call{Operation: "AllReduce", Op: comm.Sum, Src: comm.Buffer{Count: 2, Type: dtype.Float32}}
+	e := &engine{rank: 0, size: 4, next: 5, current: &all}
+	for number := range uint64(6) {
+		e.history.add(number, all)
+	}
+	here, there := notice{number: 5, busy: true, text: all.String()}, notice{number: 3, busy: true, text: all.String()}
+	p := &patience{limit: time.Second, number: e.next, answers: map[int]notice{1: here, 2: there, 3: here}}
+	e.talk.size = 0 // nobody is reached here
+	require.Nil(t, e.judge(p))
+	require.Equal(t, uint64(3), p.number)
+	less := notice{number: 5, busy: true, text: "AllReduce(sum, 1 float32)"}
+	p.answers = map[int]notice{1: less, 2: there, 3: here}
+	f := e.judge(p)
+	require.ErrorIs(t, f.Err, comm.ErrMismatch)
+	require.Equal(t, 1, f.Peer)
 }
 
 func TestJudge_FindsWhoIsToBlame(t *testing.T) {
@@ -65,7 +84,7 @@ func TestJudge_FindsWhoIsToBlame(t *testing.T) {
 		"silent":    {map[int]notice{1: here, 3: here}, 2, comm.ErrPeer, "for rank 2, which does not answer"},
 		"two":       {map[int]notice{2: here}, 1, comm.ErrPeer, "for ranks 1, 3, which does not answer"},
 		"late":      {map[int]notice{1: here, 2: here, 3: {number: 5, text: "Barrier()"}}, 3, comm.ErrTimeout, "nothing since Barrier()"},
-		"earlier":   {map[int]notice{1: here, 2: {number: 4, busy: true, text: "Broadcast(1 int64, root 0)"}, 3: here}, 2, comm.ErrTimeout, "which is in Broadcast"},
+		"unknown":   {map[int]notice{1: here, 2: {number: 4, busy: true, text: "Broadcast(1 int64, root 0)"}, 3: here}, 2, comm.ErrTimeout, "which is in Broadcast"},
 		"beginning": {map[int]notice{1: {}, 2: here, 3: here}, 1, comm.ErrTimeout, "which has called nothing"},
 		"other":     {map[int]notice{1: here, 2: {number: 5, busy: true, text: "Barrier()"}, 3: here}, 2, comm.ErrMismatch, "rank 2 Barrier()"},
 		"was other": {map[int]notice{1: past, 2: {number: 9, text: "Barrier()"}, 3: here}, 2, comm.ErrMismatch, "rank 2 Barrier()"},
