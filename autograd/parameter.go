@@ -27,6 +27,8 @@ type Parameter struct {
 	hooks        hooks    // of gradients, before they are added up
 	after        hooks    // called when they are
 	computed     []string // the parameters of which a module computes it
+	diverted     Sink     // who gets the gradients instead; see Divert
+	away         string   // where the value is, while the parameter has none; see Put
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -81,6 +83,8 @@ func (p *Parameter) unset() string {
 		return ""
 	case len(p.computed) > 0:
 		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
+	case p.away != "":
+		return p.away
 	case p.awaits == nil:
 		return ""
 	case p.awaits.path != "":
