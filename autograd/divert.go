@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -57,18 +59,26 @@ func Forget(_ training.Key, g *Graph, p *Parameter) (requires bool) {
 	return leaf.requires
 }
 
+// passEnd is a function of OnPassEnd.
+type passEnd struct {
+	of any
+	f  func(err error) error
+}
+
 // OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
-// returns is the pass's error.
-func OnPassEnd(_ training.Key, g *Graph, f func(err error) error) {
-	if g != nil && f != nil {
-		g.ends = append(g.ends, f)
+// returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.
+func OnPassEnd(_ training.Key, g *Graph, of any, f func(err error) error) {
+	if g == nil || f == nil {
+		return
 	}
+	g.ends = slices.DeleteFunc(g.ends, func(e passEnd) bool { return e.of == of })
+	g.ends = append(g.ends, passEnd{of, f})
 }
 
 // ended calls the functions of OnPassEnd.
 func (b *backward) ended(err error) error {
-	for _, f := range b.g.ends {
-		err = f(err)
+	for _, e := range b.g.ends {
+		err = e.f(err)
 	}
 	if err == nil && !b.g.released {
 		err = b.g.lead()

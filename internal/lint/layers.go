@@ -26,7 +26,7 @@ type layer struct {
 //	tensor
 //	  |
 //	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report,
-//	  |                 autograd/stepgraph on autograd/nn
+//	  |                 autograd/stepgraph and autograd/parallel on autograd/nn, which nobody above needs to import
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
@@ -66,6 +66,7 @@ var layers = []layer{
 		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/fit", may: with(onAutograd, "autograd/nn/memreport"), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/stepgraph", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
+	{packages: "autograd/parallel", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",

@@ -1,0 +1,2 @@
+// Package parallel trains one model on several devices at once.
+package parallel
