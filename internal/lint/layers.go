@@ -26,7 +26,7 @@ type layer struct {
 //	tensor
 //	  |
 //	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report,
-//	  |                 autograd/stepgraph and autograd/parallel on autograd/nn, which nobody above needs to import
+//	  |                 autograd/stepgraph and autograd/parallel on autograd/nn
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
