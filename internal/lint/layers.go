@@ -43,6 +43,7 @@ var layers = []layer{
 	{packages: "internal/soak", may: leaves, tests: with(below, "tensor/...", "autograd/...", "amp/...")},    // trains for long
 	{packages: "device", may: []string{"internal/excerpt", "internal/platform"}, tests: []string{"device/..."}},
 	{packages: "device/...", may: with(leaves, "own", "device", "device/internal/...", "device/blas"), tests: []string{"device/..."}},
+	{packages: "device/comm/...", may: with(leaves, "own", "device", "device/internal/...", "device/comm/..."), tests: []string{"device/..."}},
 	{packages: "device/dtype"}, // element types: below everything
 
 	{packages: "memory", may: with(leaves, "device", "memory/plan", "memory/internal/..."), tests: underMemory},

@@ -1,0 +1,157 @@
+// Package reduce combines what several ranks hold, on the processor: the arithmetic of collectives where no library does it.
+//
+// The ranks are combined in their order, whoever asks, so that all get the same bits. Half-precision types are summed in float32 and
+// rounded once: a sum that was rounded at each step would be another one for each number of ranks.
+package reduce
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/x448/float16"
+)
+
+// Kind says how to combine. The numbers are those of comm.Op.
+type Kind uint8
+
+// The ways to combine. Max and Min of anything and NaN are NaN.
+const (
+	Sum Kind = iota + 1
+	Mean
+	Max
+	Min
+)
+
+// Can reports whether elements of a type can be combined.
+func Can(t dtype.DType) bool { return t.IsFloat() || t == dtype.Int64 }
+
+// Combine combines srcs, vectors of one type and length, element by element, and leaves the result in dst, of the same length, which may
+// be one of them. Mean is the sum divided by len(srcs); that of integers drops the rest, as Go's division does.
+func Combine(dst []byte, srcs [][]byte, kind Kind, t dtype.DType) {
+	switch t {
+	case dtype.Float32:
+		combine[float32](dst, srcs, kind)
+	case dtype.Float64:
+		combine[float64](dst, srcs, kind)
+	case dtype.Int64:
+		combine[int64](dst, srcs, kind)
+	case dtype.Float16:
+		combineHalves(dst, srcs, kind, float16Bits, float16Value)
+	case dtype.BFloat16:
+		combineHalves(dst, srcs, kind, bfloat16Bits, bfloat16Value)
+	default:
+		// invariant: package comm refuses other types before anything is enqueued.
+		panic(fmt.Sprintf("reduce: callers check the type with Can: %v", t))
+	}
+}
+
+// Divide divides a vector by n in place: what makes a Sum that a library has computed the Mean. Only for the types that libraries sum.
+func Divide(v []byte, n int, t dtype.DType) {
+	switch t {
+	case dtype.Float32:
+		divide(slice[float32](v), float32(n))
+	case dtype.Float64:
+		divide(slice[float64](v), float64(n))
+	case dtype.Int64:
+		divide(slice[int64](v), int64(n))
+	default:
+		// invariant: only backends that let a library sum call this, and only for the types that it knows.
+		panic(fmt.Sprintf("reduce: no library sums %v", t))
+	}
+}
+
+type number interface{ float32 | float64 | int64 }
+
+// block is how many elements are combined at a time: they stay in the first cache.
+const block = 1024
+
+// combine works in blocks, so that dst may be one of srcs: a block of it is written when the block of all has been read.
+func combine[T number](dst []byte, srcs [][]byte, kind Kind) {
+	var room [block]T
+	out := slice[T](dst)
+	for at := 0; at < len(out); at += block {
+		acc := room[:min(block, len(out)-at)]
+		copy(acc, slice[T](srcs[0])[at:])
+		for _, src := range srcs[1:] {
+			accumulate(acc, slice[T](src)[at:at+len(acc)], kind)
+		}
+		if kind == Mean {
+			divide(acc, T(len(srcs)))
+		}
+		copy(out[at:], acc)
+	}
+}
+
+// combineHalves is combine with float32 between.
+func combineHalves(dst []byte, srcs [][]byte, kind Kind, bits func(float32) uint16, value func(uint16) float32) {
+	var room, next [block]float32
+	out := slice[uint16](dst)
+	for at := 0; at < len(out); at += block {
+		acc := room[:min(block, len(out)-at)]
+		load(acc, slice[uint16](srcs[0])[at:], value)
+		for _, src := range srcs[1:] {
+			load(next[:len(acc)], slice[uint16](src)[at:], value)
+			accumulate(acc, next[:len(acc)], kind)
+		}
+		if kind == Mean {
+			divide(acc, float32(len(srcs)))
+		}
+		for i, v := range acc {
+			out[at+i] = bits(v)
+		}
+	}
+}
+
+func load(dst []float32, src []uint16, value func(uint16) float32) {
+	for i := range dst {
+		dst[i] = value(src[i])
+	}
+}
+
+func accumulate[T number](acc, v []T, kind Kind) {
+	v = v[:len(acc)]
+	switch kind {
+	case Max:
+		for i := range acc {
+			acc[i] = max(acc[i], v[i])
+		}
+	case Min:
+		for i := range acc {
+			acc[i] = min(acc[i], v[i])
+		}
+	default:
+		for i := range acc {
+			acc[i] += v[i]
+		}
+	}
+}
+
+func divide[T number](v []T, n T) {
+	for i := range v {
+		v[i] /= n
+	}
+}
+
+// slice is b as elements. Its address is a multiple of their size.
+func slice[T number | uint16](b []byte) []T {
+	var element T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(element)))
+}
+
+func float16Bits(v float32) uint16  { return float16.Fromfloat32(v).Bits() }
+func float16Value(v uint16) float32 { return float16.Frombits(v).Float32() }
+
+// bfloat16Bits rounds to the nearest, and of two to the even one. A NaN stays one, also where its upper bits are 0.
+func bfloat16Bits(v float32) uint16 {
+	bits := math.Float32bits(v)
+	if v != v {
+		return uint16(bits>>16) | 0x40
+	}
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
+}
+
+func bfloat16Value(v uint16) float32 {
+	return math.Float32frombits(uint32(v) << 16)
+}

@@ -1,0 +1,225 @@
+package comm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/stretchr/testify/require"
+)
+
+// each runs a function for each rank at the same time and returns the errors by rank.
+func each(comms []comm.Comm, f func(c comm.Comm) error) []error {
+	errs := make([]error, len(comms))
+	var all sync.WaitGroup
+	for rank, c := range comms {
+		all.Go(func() { errs[rank] = f(c) })
+	}
+	all.Wait()
+	return errs
+}
+
+// group is a Loopback of n ranks on n host devices, which must be empty when the test ends.
+func group(t *testing.T, limit time.Duration, n int) []comm.Comm {
+	var devices []device.Device
+	for range n {
+		d := host.New(host.CheckBounds())
+		devices = append(devices, d)
+		t.Cleanup(func() {
+			count, bytes := d.Live()
+			require.Zero(t, count, "%d bytes are left on %v", bytes, d.ID())
+			require.NoError(t, d.Close())
+		})
+	}
+	comms, err := comm.LoopbackWithin(limit, devices...)
+	require.NoError(t, err)
+	return comms
+}
+
+func TestLoopback_Conforms(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			comms := group(t, time.Minute, n)
+			require.NoError(t, errors.Join(each(comms, commtest.Check)...))
+			require.NoError(t, errors.Join(each(comms, comm.Comm.Close)...))
+		})
+	}
+}
+
+func TestLoopback_OnOneDeviceForAllRanksConforms(t *testing.T) {
+	d := host.New()
+	comms, err := comm.Loopback(d, d, d, d)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(each(comms, commtest.Check)...))
+	count, _ := d.Live()
+	require.Zero(t, count)
+}
+
+// floats is device memory of n float32.
+func floats(t *testing.T, c comm.Comm, n int) comm.Buffer {
+	p, err := c.Device().Malloc(uint64(4*n) + 8)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Device().Free(p)) })
+	return comm.Buffer{Ptr: p, Count: n, Type: dtype.Float32}
+}
+
+func TestLoopback_TellsAllRanksWhoCallsSomethingElse(t *testing.T) {
+	for _, one := range []struct {
+		name string
+		call func(c comm.Comm, s device.Stream, b comm.Buffer) error // of the last rank
+		text string
+	}{
+		{"operation", func(c comm.Comm, s device.Stream, b comm.Buffer) error { return c.Broadcast(s, b, 1) }, "Broadcast(8 float32, root 1)"},
+		{"op", func(c comm.Comm, s device.Stream, b comm.Buffer) error { return c.AllReduce(s, b, b, comm.Max) }, "AllReduce(max, 8 float32)"},
+		{"size", func(c comm.Comm, s device.Stream, b comm.Buffer) error {
+			b.Count = 7
+			return c.AllReduce(s, b, b, comm.Sum)
+		}, "AllReduce(sum, 7 float32)"},
+		{"type", func(c comm.Comm, s device.Stream, b comm.Buffer) error {
+			b.Type = dtype.BFloat16
+			return c.AllReduce(s, b, b, comm.Sum)
+		}, "AllReduce(sum, 8 bfloat16)"},
+		{"barrier", func(c comm.Comm, _ device.Stream, _ comm.Buffer) error { return c.Barrier(context.Background()) }, "Barrier()"},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			comms := group(t, time.Minute, 3)
+			bufs := []comm.Buffer{floats(t, comms[0], 8), floats(t, comms[1], 8), floats(t, comms[2], 8)}
+			errs := each(comms, func(c comm.Comm) error {
+				s := c.Device().DefaultStream()
+				if c.Rank() == 2 {
+					return one.call(c, s, bufs[2])
+				}
+				return c.AllReduce(s, bufs[c.Rank()], bufs[c.Rank()], comm.Sum)
+			})
+			for rank, err := range errs {
+				require.ErrorIs(t, err, comm.ErrMismatch)
+				var e *comm.Error
+				require.ErrorAs(t, err, &e)
+				require.Equal(t, rank, e.Rank)
+				require.NotEqual(t, rank, e.Peer)
+				require.Contains(t, e.Detail, "AllReduce(sum, 8 float32)")
+				require.Contains(t, e.Detail, one.text)
+				require.Contains(t, e.Detail, "rank 2")
+			}
+		})
+	}
+}
+
+func TestLoopback_NamesTheRankThatDoesNotCome(t *testing.T) {
+	comms := group(t, 50*time.Millisecond, 3)
+	bufs := []comm.Buffer{floats(t, comms[0], 8), floats(t, comms[1], 8)}
+	errs := each(comms[:2], func(c comm.Comm) error {
+		b := bufs[c.Rank()]
+		return c.AllReduce(c.Device().DefaultStream(), b, b, comm.Sum)
+	})
+	for rank, err := range errs {
+		require.ErrorIs(t, err, comm.ErrTimeout)
+		var e *comm.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, comm.Error{Backend: "loopback", Operation: "AllReduce", Rank: rank, Peer: 2, Err: comm.ErrTimeout,
+			Detail: "AllReduce(sum, 8 float32) has waited for 50ms for rank 2"}, *e)
+	}
+	late := comms[2].Barrier(context.Background())
+	require.ErrorIs(t, late, comm.ErrTimeout, "who comes late finds that it is over")
+}
+
+func TestLoopback_TimeLimitOnAQueueIsTheErrorOfTheNextWait(t *testing.T) {
+	comms := group(t, 20*time.Millisecond, 2)
+	b := floats(t, comms[0], 8)
+	s, err := comms[0].Device().NewStream()
+	require.NoError(t, err)
+	require.NoError(t, comms[0].AllReduce(s, b, b, comm.Sum))
+	err = s.Synchronize(context.Background())
+	require.ErrorIs(t, err, comm.ErrTimeout)
+	require.ErrorIs(t, err, device.ErrLaunch)
+	require.EqualError(t, err, fmt.Sprintf("%v: AllReduce: operation failed on the device: loopback: rank 0: AllReduce: time limit exceeded: rank 1 "+
+		"(AllReduce(sum, 8 float32) has waited for 20ms for rank 1)", comms[0].Device().ID()))
+	require.NoError(t, s.Close())
+}
+
+func TestLoopback_AbortReachesWaitersAndLaterCalls(t *testing.T) {
+	cause := errors.New("no memory for the batch")
+	comms := group(t, time.Minute, 3)
+	bufs := []comm.Buffer{floats(t, comms[0], 8), floats(t, comms[1], 8)}
+	errs := each(comms, func(c comm.Comm) error {
+		if c.Rank() == 2 {
+			c.Abort(cause)
+			c.Abort(errors.New("a later one"))
+			return c.Barrier(context.Background())
+		}
+		return c.AllReduce(c.Device().DefaultStream(), bufs[c.Rank()], bufs[c.Rank()], comm.Sum)
+	})
+	for rank, err := range errs {
+		require.ErrorIs(t, err, comm.ErrAborted)
+		require.ErrorIs(t, err, cause)
+		var e *comm.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, rank, e.Rank)
+		require.Equal(t, 2, e.Peer)
+	}
+}
+
+func TestLoopback_CloseReleasesThoseWhoWait(t *testing.T) {
+	comms := group(t, time.Minute, 2)
+	errs := each(comms, func(c comm.Comm) error {
+		if c.Rank() == 1 {
+			return c.Close()
+		}
+		return c.Barrier(context.Background())
+	})
+	require.NoError(t, errs[1])
+	require.ErrorIs(t, errs[0], comm.ErrPeer)
+	require.ErrorIs(t, comms[1].Barrier(context.Background()), device.ErrClosed)
+	require.NoError(t, comms[1].Close(), "closing twice is harmless")
+}
+
+func TestLoopback_BarrierThatAContextCutShortHasBeenCalled(t *testing.T) {
+	comms := group(t, time.Minute, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, comms[0].Barrier(ctx), context.Canceled)
+	require.NoError(t, comms[1].Barrier(context.Background()), "rank 0 has come")
+	require.NoError(t, errors.Join(each(comms, func(c comm.Comm) error { return c.Barrier(context.Background()) })...))
+}
+
+func TestLoopback_MemoryThatIsNotThereIsAnErrorOfAllRanks(t *testing.T) {
+	comms := group(t, time.Minute, 2)
+	good := floats(t, comms[0], 8)
+	gone, err := comms[1].Device().Malloc(1 << 20)
+	require.NoError(t, err)
+	require.NoError(t, comms[1].Device().Free(gone))
+	bad := comm.Buffer{Ptr: gone, Count: 8, Type: dtype.Float32}
+	for _, err := range each(comms, func(c comm.Comm) error {
+		b := []comm.Buffer{good, bad}[c.Rank()]
+		return c.AllReduce(c.Device().DefaultStream(), b, b, comm.Sum)
+	}) {
+		var e *comm.Error
+		require.ErrorAs(t, err, &e)
+		var p *device.PanicError
+		require.ErrorAs(t, e, &p)
+	}
+}
+
+func TestLoopback_NeedsDevicesWhoseStreamsRunFunctions(t *testing.T) {
+	_, err := comm.Loopback()
+	require.ErrorIs(t, err, device.ErrInvalidValue)
+	_, err = comm.Loopback(host.Default(), nil)
+	require.ErrorIs(t, err, device.ErrInvalidValue)
+	_, err = comm.Loopback(notExecutor{host.Default()})
+	require.ErrorIs(t, err, comm.ErrUnavailable)
+}
+
+// notExecutor is a device like a GPU: its stream runs no Go functions.
+type notExecutor struct{ device.Device }
+
+func (d notExecutor) DefaultStream() device.Stream { return plain{d.Device.DefaultStream()} }
+
+type plain struct{ device.Stream }

@@ -1,0 +1,236 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+)
+
+// meetings is where the ranks of one process find each other: a meeting for each number of a collective. The last rank to come does the
+// work for all, while the others wait. The lock is held neither while it works nor while anybody waits.
+type meetings struct {
+	size  int
+	limit time.Duration
+	over  chan struct{} // closed when fault is set
+
+	mu     sync.Mutex
+	open   map[uint64]*meeting // ranks are missing
+	fault  *Fault              // the first one: it ended the group
+	closed []bool              // by rank
+}
+
+// meeting is one collective that ranks have come to.
+type meeting struct {
+	calls   []*Call       // by rank; nil for those who have not come
+	arrived int           // under the lock of meetings
+	done    chan struct{} // closed when the work is done
+	err     *Fault        // of the work; before done is closed
+}
+
+func newMeetings(size int, limit time.Duration) *meetings {
+	return &meetings{size: size, limit: limit, over: make(chan struct{}), open: make(map[uint64]*meeting), closed: make([]bool, size)}
+}
+
+// meet brings a rank to the meeting of a number and returns when the work is done, or will not be.
+func (g *meetings) meet(ctx context.Context, number uint64, rank int, c Call) error {
+	m, last, fault := g.arrive(number, rank, c)
+	if fault == nil && last {
+		fault = g.work(m)
+	} else if fault == nil {
+		var err error
+		if fault, err = g.await(ctx, m, c); err != nil {
+			return &Error{Backend: loopbackName, Operation: c.Operation, Rank: rank, Peer: -1, Err: err}
+		}
+	}
+	if fault != nil {
+		return fault.On(loopbackName, rank, c.Operation)
+	}
+	return nil
+}
+
+// arrive notes that a rank has come, and whether it is the last. A rank that calls something else ends the group, as does one that waits
+// for a rank which has gone.
+func (g *meetings) arrive(number uint64, rank int, c Call) (m *meeting, last bool, fault *Fault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fault != nil {
+		return nil, false, g.fault
+	}
+	m = g.open[number]
+	if m == nil {
+		m = &meeting{calls: make([]*Call, g.size), done: make(chan struct{})}
+		g.open[number] = m
+	}
+	if fault = m.compare(rank, c); fault == nil {
+		m.calls[rank] = &c
+		m.arrived++
+		fault = g.gone(m)
+	}
+	if fault != nil {
+		g.endLocked(fault)
+		return m, false, fault
+	}
+	if m.arrived == g.size {
+		delete(g.open, number)
+	}
+	return m, m.arrived == g.size, nil
+}
+
+// compare returns how a rank's call differs from that of one who came before.
+func (m *meeting) compare(rank int, c Call) *Fault {
+	for other, o := range m.calls {
+		if o != nil && !o.Matches(c) {
+			return Mismatch(other, *o, rank, c)
+		}
+	}
+	return nil
+}
+
+// Mismatch is the fault of two ranks that make different calls.
+func Mismatch(rank int, c Call, other int, o Call) *Fault {
+	return &Fault{Peer: other, Other: rank, Err: ErrMismatch, Detail: fmt.Sprintf("rank %d calls %v, rank %d %v", rank, c, other, o)}
+}
+
+// gone returns the fault of a meeting to which a rank will not come, as it was closed. The caller holds the lock.
+func (g *meetings) gone(m *meeting) *Fault {
+	for rank, closed := range g.closed {
+		if closed && m.calls[rank] == nil {
+			return &Fault{Peer: rank, Err: ErrPeer, Detail: fmt.Sprintf("it was closed before %v", m.call())}
+		}
+	}
+	return nil
+}
+
+// call is what those who have come are about to do.
+func (m *meeting) call() Call {
+	for _, c := range m.calls {
+		if c != nil {
+			return *c
+		}
+	}
+	return Call{}
+}
+
+// await waits for the others and the work. err is the context's.
+func (g *meetings) await(ctx context.Context, m *meeting, c Call) (fault *Fault, err error) {
+	timer := time.NewTimer(g.limit)
+	defer timer.Stop()
+	select {
+	case <-m.done:
+		return m.err, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-g.over:
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	if m.arrived == g.size { // the last one works with this rank's memory: not a moment to leave
+		g.mu.Unlock()
+		<-m.done
+		return m.err, nil
+	}
+	defer g.mu.Unlock()
+	g.endLocked(m.late(c, g.limit)) // unless the group is over for another reason
+	return g.fault, nil
+}
+
+// late is the fault of the ranks that have not come.
+func (m *meeting) late(c Call, limit time.Duration) *Fault {
+	var missing []int
+	for rank, call := range m.calls {
+		if call == nil {
+			missing = append(missing, rank)
+		}
+	}
+	return Late(missing, c, limit)
+}
+
+// Late is the fault of ranks that did not come to a call within the time limit.
+func Late(missing []int, c Call, limit time.Duration) *Fault {
+	f := &Fault{Peer: -1, Err: ErrTimeout}
+	f.Detail = fmt.Sprintf("%v has waited for %v", c, limit)
+	if len(missing) > 0 {
+		f.Peer = missing[0]
+		f.Detail = fmt.Sprintf("%v has waited for %v for %s", c, limit, ranks(missing))
+	}
+	return f
+}
+
+// ranks names some of them: "ranks 1, 2, 5 and 60 more".
+func ranks(list []int) string {
+	const most = 8
+	if len(list) == 1 {
+		return fmt.Sprintf("rank %d", list[0])
+	}
+	var names []string
+	for _, rank := range list[:min(most, len(list))] {
+		names = append(names, fmt.Sprint(rank))
+	}
+	text := "ranks " + strings.Join(names, ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// work does the collective for all ranks and lets them go. Memory that is not there ends the group and not the program.
+func (g *meetings) work(m *meeting) (fault *Fault) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if value := recover(); value != nil {
+			cause := &device.PanicError{Value: value, Stack: debug.Stack()}
+			fault = &Fault{Peer: -1, Err: cause, Detail: fmt.Sprintf("%v: a buffer of some rank is not its memory", m.call())}
+			g.end(fault)
+		}
+		m.err = fault
+		close(m.done)
+	}()
+	perform(m.calls)
+	return nil
+}
+
+// end ends the group, unless it is over already.
+func (g *meetings) end(f *Fault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endLocked(f)
+}
+
+func (g *meetings) endLocked(f *Fault) {
+	if g.fault == nil {
+		g.fault = f
+		close(g.over)
+		clear(g.open)
+	}
+}
+
+// leave notes that a rank was closed: who waits for it need not any more.
+func (g *meetings) leave(rank int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed[rank] = true
+	for _, m := range g.open {
+		if f := g.gone(m); f != nil {
+			g.endLocked(f)
+			return
+		}
+	}
+}
+
+// usable returns why a rank can make no calls any more.
+func (g *meetings) usable(rank int, operation string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed[rank] {
+		return &Error{Backend: loopbackName, Operation: operation, Rank: rank, Peer: -1, Err: device.ErrClosed}
+	}
+	if g.fault != nil {
+		return g.fault.On(loopbackName, rank, operation)
+	}
+	return nil
+}
