@@ -130,6 +130,9 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 	}()
 	v := autograd.WatchModules(key, g, watcher{d}, func() *autograd.Variable { return g.SavedTensors(packer{d}, f) })
 	d.sequence = d.walked
+	if err := d.settled("Run"); err != nil {
+		return g.Refuse("parallel", d.fatal("Run", err))
+	}
 	return v
 }
 

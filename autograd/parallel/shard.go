@@ -136,5 +136,8 @@ func (d *DataParallel) refresh() error {
 		}
 	}
 	d.stale = false
-	return d.ahead()
+	if err := d.ahead(); err != nil {
+		return err
+	}
+	return d.settled("Run")
 }
