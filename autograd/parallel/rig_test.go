@@ -259,7 +259,7 @@ func (c *training) alone(r *rank) (res result, err error) {
 
 func valuesOf(m nn.Module) (map[string][]float64, error) {
 	values := map[string][]float64{}
-	for _, n := range nn.NamedState(m) {
+	for _, n := range nn.NamedParameters(m) { // buffers are each rank's own after a pass
 		v, err := n.Parameter.Tensor().Float64s()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", n.Name, err)

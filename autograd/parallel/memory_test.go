@@ -1,0 +1,90 @@
+package parallel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// odd is a model with a batch norm, something frozen, and sizes that no number of ranks divides.
+func odd() nn.Layer {
+	frozen := nn.Linear(33, 33)
+	frozen.SetRequiresGrad(false)
+	return nn.Sequential(nn.Linear(inputs, 33), nn.BatchNorm1d(33), frozen, nn.Linear(33, 71), nn.ReLU(), nn.Linear(71, classes))
+}
+
+// After backward and after the step a rank holds what Predict says, to the byte, by the allocator's own count.
+func TestPredict_IsWhatTheAllocatorCounts(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4} {
+		for stage := range 4 {
+			for name, opt := range map[string]struct {
+				state int
+				make  func(ps []*autograd.Parameter) *optim.Grouped
+			}{
+				"AdamW":    {2, func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps) }},
+				"momentum": {1, sgd},
+			} {
+				t.Run(fmt.Sprintf("%d ranks, ZeRO %d, %s", n, stage, name), func(t *testing.T) {
+					c := training{model: odd, opt: opt.make, steps: 2, batch: 24}
+					c.options = []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(2000, 5000)}
+					seen := 0
+					c.watch = func(r *rank, d *parallel.DataParallel, o *optim.Grouped, step int, when string) error {
+						h, err := parallel.Predict(odd(), tensor.Float32, r.comm.Rank(), n, opt.state, c.options...)
+						if err != nil {
+							return err
+						}
+						if step == 0 && when == "backward" {
+							h.State = 0
+						}
+						if err := r.alloc.EmptyCache(); err != nil { // requested bytes count what waits for events
+							return err
+						}
+						have := uint64(r.alloc.Stats().RequestedBytes.All.Current)
+						if r.comm.Rank() == 0 {
+							seen++
+						}
+						if have != h.Total() {
+							return fmt.Errorf("rank %d, step %d, %s: %d bytes, predicted %d: %+v", r.comm.Rank(), step, when, have, h.Total(), h)
+						}
+						return nil
+					}
+					trained(t, n, c)
+					require.Equal(t, 4, seen)
+				})
+			}
+		}
+	}
+}
+
+// The table of the paper, for a model that shards divide evenly: bytes per rank for K = 8 (float32 Adam).
+func TestPredict_IsThePapersTable(t *testing.T) {
+	const psi, n = 1024 * 64, 64
+	model := func() nn.Module {
+		return nn.Sequential(nn.Linear(256, 128, nn.NoBias()), nn.Linear(128, 256, nn.NoBias()))
+	}
+	for stage, want := range []uint64{16 * psi, 8*psi + 8*psi/n, 4*psi + 12*psi/n, 16 * psi / n} {
+		for _, rank := range []int{0, 17, n - 1} {
+			h, err := parallel.Predict(model(), tensor.Float32, rank, n, 2, parallel.ZeRO(stage))
+			require.NoError(t, err)
+			require.Equal(t, want, h.Total(), "ZeRO %d, rank %d", stage, rank)
+		}
+	}
+	for _, bad := range []func() (parallel.Held, error){
+		func() (parallel.Held, error) { return parallel.Predict(nil, tensor.Float32, 0, 1, 2) },
+		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 1, 1, 2) },
+		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 0, 1, -1) },
+		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Int64, 0, 1, 2) },
+		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 0, 1, 2, parallel.ZeRO(5)) },
+	} {
+		_, err := bad()
+		var e *parallel.Error
+		require.ErrorAs(t, err, &e)
+	}
+}
