@@ -2,6 +2,7 @@ package parallel_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,8 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -81,10 +84,47 @@ func TestPredict_IsThePapersTable(t *testing.T) {
 		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 1, 1, 2) },
 		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 0, 1, -1) },
 		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Int64, 0, 1, 2) },
-		func() (parallel.Held, error) { return parallel.Predict(model(), tensor.Float32, 0, 1, 2, parallel.ZeRO(5)) },
+		func() (parallel.Held, error) {
+			return parallel.Predict(model(), tensor.Float32, 0, 1, 2, parallel.ZeRO(5))
+		},
 	} {
 		_, err := bad()
 		var e *parallel.Error
 		require.ErrorAs(t, err, &e)
+	}
+}
+
+// A rank that is alone on a simulated device has the peak of one that trains in a group, to the byte.
+func TestData_PeakOfASimulatedRankIsThatOfARealOne(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		for stage := range 4 {
+			for _, parts := range []int{1, 2} {
+				t.Run(fmt.Sprintf("%d ranks, ZeRO %d, %d parts", n, stage, parts), func(t *testing.T) {
+					c := training{steps: 3, batch: 48, accumulate: parts, model: func() nn.Layer {
+						return nn.Sequential(nn.Linear(inputs, 96), nn.GELU(), nn.Linear(96, 160), nn.ReLU(), nn.Linear(160, 64), nn.Linear(64, classes))
+					}}
+					c.options = []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(8000, 20000)}
+					c.defaults()
+					peaks := make([]int64, n)
+					c.watch = func(r *rank, _ *parallel.DataParallel, _ *optim.Grouped, _ int, _ string) error {
+						peaks[r.comm.Rank()] = r.alloc.Stats().AllocatedBytes.All.Peak
+						return nil
+					}
+					trained(t, n, c)
+					real := slices.Clone(peaks)
+					for i := range n {
+						r := newRank(t, sim.New(1<<30))
+						var err error
+						r.comm, err = comm.Simulated(r.dev, i, n)
+						require.NoError(t, err)
+						_, err = c.run(r)
+						require.NoError(t, err)
+						require.NoError(t, r.comm.Close())
+						require.Zero(t, r.alloc.Stats().AllocatedBytes.All.Current)
+					}
+					require.Equal(t, real, peaks)
+				})
+			}
+		}
 	}
 }

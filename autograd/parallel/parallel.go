@@ -97,10 +97,8 @@ func (d *DataParallel) start() error {
 		return err
 	}
 	state := append(append([]nn.Named(nil), nn.NamedParameters(d.model)...), nn.NamedBuffers(d.model)...)
-	if d.exec.Computes() {
-		if err := d.compare(d.manifest(state)); err != nil {
-			return err
-		}
+	if err := d.compare(d.manifest(state)); err != nil {
+		return err
 	}
 	if err := d.broadcastState(state); err != nil {
 		return err

@@ -299,7 +299,7 @@ func (d *DataParallel) fill() (missing []string, err error) {
 // usedAnywhere says of each parameter whether any rank has used it: nil if all are.
 func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
 	const op = "all-reduce of the parameters used"
-	if !d.set.unused || !d.exec.Computes() {
+	if !d.set.unused {
 		return nil, nil
 	}
 	marks := make([]int64, len(d.params))
@@ -318,6 +318,9 @@ func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
 	}
 	if marks, err = d.read(op, t); err != nil {
 		return nil, err
+	}
+	if !d.exec.Computes() {
+		return nil, nil
 	}
 	used := make(map[*param]bool, len(marks))
 	for i, q := range d.params {
@@ -371,7 +374,7 @@ func (d *DataParallel) learn() error {
 		return nil
 	}
 	d.learned = true
-	if len(d.buckets) == 1 || !d.exec.Computes() && len(d.completed) == 0 {
+	if len(d.buckets) == 1 {
 		return nil
 	}
 	index := map[*param]int64{}
@@ -388,12 +391,12 @@ func (d *DataParallel) learn() error {
 			own = append(own, int64(i))
 		}
 	}
-	order := own
-	if d.exec.Computes() {
-		var err error
-		if order, err = d.broadcastNumbers("broadcast of the order of buckets", own); err != nil {
-			return err
-		}
+	order, err := d.broadcastNumbers("broadcast of the order of buckets", own)
+	if err != nil {
+		return err
+	}
+	if !d.exec.Computes() { // a simulated device has no numbers: all ranks are as this one
+		order = own
 	}
 	return d.rearrange(order)
 }

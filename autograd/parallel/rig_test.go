@@ -27,7 +27,7 @@ const limit = 30 * time.Second
 // rank is what a test has of one.
 type rank struct {
 	t     testing.TB
-	dev   *host.Device
+	dev   device.Device
 	alloc *memory.Caching
 	comm  comm.Comm
 	exec  tensor.Exec
@@ -40,12 +40,7 @@ func ranks(t testing.TB, n int) []*rank {
 	all := make([]*rank, n)
 	for i := range all {
 		dev := host.New()
-		alloc, err := memory.New(dev, memory.Config{})
-		require.NoError(t, err)
-		e, err := tensor.On(dev, tensor.WithAllocator(alloc))
-		require.NoError(t, err)
-		all[i], devices[i] = &rank{t: t, dev: dev, alloc: alloc, exec: e}, dev
-		t.Cleanup(func() { require.NoError(t, errors.Join(alloc.Close(), dev.Close()), "rank %d", i) })
+		all[i], devices[i] = newRank(t, dev), dev
 	}
 	comms, err := comm.LoopbackWithin(limit, devices...)
 	require.NoError(t, err)
@@ -54,6 +49,20 @@ func ranks(t testing.TB, n int) []*rank {
 		t.Cleanup(func() { require.NoError(t, comms[i].Close()) })
 	}
 	return all
+}
+
+// newRank is a rank on a device, with an allocator of its own and no group.
+func newRank(t testing.TB, dev interface {
+	device.Device
+	memory.Driver
+}) *rank {
+	t.Helper()
+	alloc, err := memory.New(dev, memory.Config{})
+	require.NoError(t, err)
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(alloc.Close(), dev.Close())) })
+	return &rank{t: t, dev: dev, alloc: alloc, exec: e}
 }
 
 // together runs f on all ranks at once, and returns their errors. A rank that fails ends the others.
