@@ -23,6 +23,7 @@ type gathering struct {
 	sequence []*bucket // in the order of the last forward pass
 	walked   []*bucket // so far in this one
 	forward  bool      // Run is under way
+	runs     *autograd.Graph
 }
 
 // gather makes a bucket's parameters whole, on the communication stream, if they are not.
@@ -121,9 +122,9 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 			return g.Refuse("parallel", d.fatal("Run", err))
 		}
 	}
-	d.forward, d.walked = true, nil
+	d.forward, d.walked, d.runs = true, nil, g
 	defer func() {
-		d.forward = false
+		d.forward, d.runs = false, nil
 		if !g.GradEnabled() || g.Err() != nil {
 			d.vacate(g)
 		}
@@ -140,8 +141,9 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 type watcher struct{ d *DataParallel }
 
 // Enter gathers the parameters of a unit, and sends for those of the next.
-func (w watcher) Enter(_ *autograd.Graph, m autograd.Located) error {
+func (w watcher) Enter(g *autograd.Graph, m autograd.Located) error {
 	for _, b := range w.d.byModule[m] {
+		b.again = w.d.forward && g != w.d.runs && w.d.runs.GradEnabled() // in a checkpoint's graph
 		if err := w.d.enter(b); err != nil {
 			return w.d.fatal("Run", err)
 		}
@@ -174,7 +176,7 @@ func (d *DataParallel) prefetchBefore(b *bucket) error {
 		if d.sequence[at] != b {
 			continue
 		}
-		if before := d.sequence[at-1]; !before.done {
+		if before := d.sequence[at-1]; before.saved > 0 || before.again {
 			return d.gather(before)
 		}
 		return nil
@@ -209,6 +211,7 @@ func (k packer) Pack(t *tensor.Tensor, _ bool) (autograd.Packed, error) {
 		return nil, nil
 	}
 	place := tensor.PlaceIn(key, t)
+	k.d.buckets[at].saved++
 	return packed{k.d, k.d.buckets[at], place.At}, nil
 }
 
@@ -234,8 +237,8 @@ func (p packed) Unpack(e tensor.Exec) (*tensor.Tensor, error) {
 	return p.at(p.b.full, e)
 }
 
-// Release implements autograd.Packed: there is nothing to give back.
-func (packed) Release() {}
+// Release implements autograd.Packed. It holds no memory.
+func (p packed) Release() { p.b.saved-- }
 
 // Whole runs f with all parameters whole, on all ranks, as to save the model: f must not train it, and has no collectives of its own unless all ranks run it. With ZeRO 0 they always are.
 func (d *DataParallel) Whole(f func() error) error {

@@ -19,6 +19,8 @@ type sharded struct {
 	ready     device.Event // with ZeRO 3: the gather has finished
 	installed bool         // with ZeRO 3: the parameters have their values
 	open      int          // with ZeRO 3: forward passes under way that use it
+	saved     int          // with ZeRO 3: what operations have saved of it for backward
+	again     bool         // with ZeRO 3: backward will repeat a forward pass that uses it
 }
 
 // piece is what a rank has of a parameter.
