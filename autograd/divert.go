@@ -45,6 +45,14 @@ func Put(_ training.Key, p *Parameter, t *tensor.Tensor, reason string) {
 	old.Release()
 }
 
+// Away is why a parameter that Put has left without a value has none, "" of others.
+func Away(_ training.Key, p *Parameter) string {
+	if p == nil {
+		return ""
+	}
+	return p.away
+}
+
 // Forget releases the value that g has of a parameter whose value goes away, and reports whether there was one that gradients flow to. Gradients still
 // reach the parameter; a later use takes the value that it has then.
 func Forget(_ training.Key, g *Graph, p *Parameter) (requires bool) {

@@ -247,7 +247,7 @@ func (p *Parameter) Release() {
 	}
 	p.ZeroGrad()
 	p.value.Release()
-	p.value, p.awaits = nil, nil
+	p.value, p.awaits, p.away = nil, nil, ""
 }
 
 // Materialize gives the parameter its first value, by its initializer. It does nothing if it has one.
@@ -256,7 +256,7 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 		return nil
 	}
 	switch {
-	case p == nil || p.wrong != nil:
+	case p == nil || p.wrong != nil || p.away != "":
 		return p.missingFor("Materialize")
 	case p.init == nil:
 		return &ParameterError{Name: p.name, Shape: p.shape, Detail: "it has no initializer that could make one"}

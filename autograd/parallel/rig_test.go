@@ -71,9 +71,13 @@ func together(all []*rank, f func(r *rank) error) []error {
 	var wg sync.WaitGroup
 	for i, r := range all {
 		wg.Go(func() {
-			if errs[i] = f(r); errs[i] != nil {
-				r.comm.Abort(errs[i])
-			}
+			errs[i] = errors.New("the test has ended the goroutine")
+			defer func() {
+				if errs[i] != nil {
+					r.comm.Abort(errs[i])
+				}
+			}()
+			errs[i] = f(r)
 		})
 	}
 	wg.Wait()
