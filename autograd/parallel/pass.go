@@ -491,18 +491,21 @@ func (d *DataParallel) Close() error {
 func (d *DataParallel) end() (err error) {
 	d.closed = true
 	if d.side.Stream() != nil {
-		err = errors.Join(d.side.Stream().Synchronize(context.Background()))
+		err = d.wrong("Close", d.side.Stream().Synchronize(context.Background()))
 	}
 	if d.broken != nil {
 		err = nil // told already
 	}
+	d.vacate(d.graph)
 	for _, q := range d.params {
 		autograd.Divert(key, q.p, nil)
+		if autograd.Away(key, q.p) != "" {
+			autograd.Put(key, q.p, nil, lost)
+		}
 	}
-	d.vacate(d.graph)
 	for _, b := range d.buckets {
 		b.drop()
-		b.sharded.release()
+		err = errors.Join(err, b.sharded.release())
 	}
 	d.graph = nil
 	if d.side.Stream() != nil {

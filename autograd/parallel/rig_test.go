@@ -28,7 +28,7 @@ const limit = 30 * time.Second
 type rank struct {
 	t     testing.TB
 	dev   device.Device
-	alloc *memory.Caching
+	alloc memory.Allocator
 	comm  comm.Comm
 	exec  tensor.Exec
 }

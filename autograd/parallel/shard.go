@@ -30,16 +30,17 @@ type piece struct {
 	offset int                 // in the shard
 }
 
-func (s *sharded) release() {
+func (s *sharded) release() (err error) {
 	for _, c := range s.pieces {
 		c.p.Release()
 	}
 	s.full.Release()
 	s.shard_.Release()
 	if s.ready != nil {
-		_ = s.ready.Close() // it holds nothing that could fail to come back
+		err = s.ready.Close()
 	}
 	*s = sharded{}
+	return err
 }
 
 // flatten moves the parameters of a bucket into one array, of which they are views from then on, and makes the rank's part of it.

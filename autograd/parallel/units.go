@@ -156,3 +156,6 @@ func (d *DataParallel) keepShard(b *bucket) error {
 
 // away is where a parameter's value is.
 const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole"
+
+// lost is where it is after Close.
+const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"
