@@ -14,8 +14,8 @@ import (
 // manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first.
 func (d *DataParallel) manifest(all []nn.Named) []string {
 	lines := make([]string, 0, len(all)+1)
-	lines = append(lines, fmt.Sprintf("options\tZeRO %d, buckets of %d and %d bytes, FindUnused %v, GradientsInParts %v, BroadcastBuffers %v, %d units", d.set.stage,
-		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, len(d.set.units)))
+	lines = append(lines, fmt.Sprintf("options\tZeRO %d, buckets of %d and %d bytes, FindUnused %v, GradientsInParts %v, BroadcastBuffers %v, SyncBatchNorm %v, MasterWeights %v, %d units", d.set.stage,
+		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, len(d.set.units)))
 	for _, n := range all {
 		t := n.Parameter.Tensor()
 		line := fmt.Sprintf("%s\t%s %v", n.Name, t.DType(), []int(t.Shape()))

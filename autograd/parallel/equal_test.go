@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/amp"
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/tensor"
@@ -96,4 +97,106 @@ func TestData_RanksAgreeOnOverflow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Gradients of parameters in half precision are reduced as such.
+func TestData_TrainsParametersInHalfPrecision(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.BFloat16, tensor.Float16} {
+		for stage := range 4 {
+			t.Run(fmt.Sprintf("%s, ZeRO %d", dt, stage), func(t *testing.T) {
+				c := training{dtype: dt, steps: 6, opt: sgd, options: []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(200, 1000)}}
+				requireClose(t, single(t, c), trained(t, 2, c), 3e-2)
+			})
+		}
+	}
+}
+
+// A step that is less than half of a bfloat16's last bit is lost, but for master weights.
+func TestMasterWeights_KeepWhatRoundingLoses(t *testing.T) {
+	tiny := func(ps []*autograd.Parameter) *optim.Grouped {
+		return optim.AdamW(ps, optim.LR(2e-4), optim.WeightDecay(0))
+	}
+	model := func() nn.Layer {
+		l := nn.Linear(inputs, classes, nn.NoBias())
+		return nn.Sequential(l)
+	}
+	for stage := 1; stage < 4; stage++ {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			exact := training{model: model, opt: tiny, steps: 40}
+			want := single(t, exact)
+			moved := func(opts ...parallel.Option) (off float64) {
+				c := exact
+				c.dtype, c.options = tensor.BFloat16, append(opts, parallel.ZeRO(stage))
+				have := trained(t, 2, c)
+				for i, v := range want.values["0.weight"] {
+					off += math.Abs(v-have.values["0.weight"][i]) / float64(len(want.values["0.weight"]))
+				}
+				return off
+			}
+			require.Less(t, moved(parallel.MasterWeights())*2, moved())
+		})
+	}
+}
+
+// Batch norms over all ranks have the moments, and the gradients, of the whole batch; and so have the running statistics.
+func TestSyncBatchNorm_IsABatchNormOfTheWholeBatch(t *testing.T) {
+	model := func() nn.Layer {
+		return nn.Sequential(nn.Linear(inputs, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 16), nn.BatchNorm1d(16, nn.Affine(false)), nn.Linear(16, classes))
+	}
+	for stage := range 4 {
+		for _, n := range []int{2, 4} {
+			t.Run(fmt.Sprintf("%d ranks, ZeRO %d", n, stage), func(t *testing.T) {
+				c := training{model: model, steps: 6, opt: sgd, batch: 16, options: []parallel.Option{parallel.ZeRO(stage), parallel.SyncBatchNorm()}}
+				requireClose(t, single(t, c), trained(t, n, c), 5e-5)
+			})
+		}
+	}
+	t.Run("without", func(t *testing.T) {
+		c := training{model: model, steps: 6, opt: sgd, batch: 16}
+		want, have := single(t, c), trained(t, 2, c)
+		require.Greater(t, math.Abs(want.losses[5]-have.losses[5]), 1e-3, "it must matter")
+	})
+}
+
+// The buffers of all ranks are rank 0's at each forward pass: here the running statistics of a batch norm, and the count of its batches.
+func TestBroadcastBuffers(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		all, means := ranks(t, 2), make([][]float64, 2)
+		for i, err := range together(all, func(r *rank) error {
+			m := nn.Sequential(nn.Linear(inputs, 8), nn.BatchNorm1d(8))
+			return withModel(r, m, []parallel.Option{parallel.BroadcastBuffers(on)}, func(d *parallel.DataParallel) error {
+				bn := m.At(1).(*nn.BatchNormLayer)
+				if err := bn.RunningMean.Tensor().FillInPlace(float64(10 + r.comm.Rank())); err != nil {
+					return err
+				}
+				if err := bn.BatchesTracked.Tensor().FillInPlace(float64(5 + r.comm.Rank())); err != nil {
+					return err
+				}
+				err := d.NoSync(func() error { return r.backward(d, inputs) }) // sends nothing
+				require.EqualValues(t, 6+r.comm.Rank(), must(bn.BatchesTracked.Tensor().Item()))
+				if err == nil {
+					err = r.backward(d, inputs)
+				}
+				if err != nil {
+					return err
+				}
+				means[r.comm.Rank()] = must(bn.RunningMean.Tensor().Float64s())
+				if on {
+					require.EqualValues(t, 7, must(bn.BatchesTracked.Tensor().Item()))
+				}
+				return nil
+			})
+		}) {
+			require.NoError(t, err, "rank %d", i)
+		}
+		require.Equal(t, on, fmt.Sprint(means[0]) == fmt.Sprint(means[1]))
+		require.Greater(t, means[0][0], 5.0)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -29,17 +29,26 @@ func TestPredict_IsWhatTheAllocatorCounts(t *testing.T) {
 		for stage := range 4 {
 			for name, opt := range map[string]struct {
 				state int
+				dtype tensor.DType
 				make  func(ps []*autograd.Parameter) *optim.Grouped
 			}{
-				"AdamW":    {2, func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps) }},
-				"momentum": {1, sgd},
+				"AdamW":    {2, tensor.Float32, func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps) }},
+				"momentum": {1, tensor.Float32, sgd},
+				"bfloat16": {2, tensor.BFloat16, func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps) }},
+				"masters":  {2, tensor.BFloat16, func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps) }},
 			} {
+				if name == "masters" && stage == 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%d ranks, ZeRO %d, %s", n, stage, name), func(t *testing.T) {
-					c := training{model: odd, opt: opt.make, steps: 2, batch: 24}
+					c := training{model: odd, opt: opt.make, steps: 2, batch: 24, dtype: opt.dtype}
 					c.options = []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(2000, 5000)}
+					if name == "masters" {
+						c.options = append(c.options, parallel.MasterWeights())
+					}
 					seen := 0
 					c.watch = func(r *rank, d *parallel.DataParallel, o *optim.Grouped, step int, when string) error {
-						h, err := parallel.Predict(odd(), tensor.Float32, r.comm.Rank(), n, opt.state, c.options...)
+						h, err := parallel.Predict(odd(), opt.dtype, r.comm.Rank(), n, opt.state, c.options...)
 						if err != nil {
 							return err
 						}

@@ -11,6 +11,8 @@ type settings struct {
 	unused      bool
 	parts       bool
 	buffers     bool
+	joined      bool // batch norms
+	master      bool
 	units       []nn.Module
 }
 
@@ -42,3 +44,11 @@ func BroadcastBuffers(on bool) Option { return func(s *settings) { s.buffers = o
 // several units share, belongs to the model itself: it is gathered by Run and stays until backward has ended. The default is the model's parts, and in their place
 // the elements of those that are lists.
 func Units(modules ...nn.Module) Option { return func(s *settings) { s.units = modules } }
+
+// SyncBatchNorm makes the batch norms of the model (nn.BatchNormLayer) normalise by the moments of the batches of all ranks together in training, and not of each rank's own
+// (torch.nn.SyncBatchNorm). Each layer then sends two small arrays forward, and two backward. It ends with Close.
+func SyncBatchNorm() Option { return func(s *settings) { s.joined = true } }
+
+// MasterWeights is for models in half precision, with ZeRO 1 to 3: a rank keeps its part of the parameters in float32 as well, which the optimizer updates, by gradients that are
+// converted when they have been reduced. What is sent stays in half precision. So small steps are not lost in rounding: the "mixed precision" of the ZeRO paper's table.
+func MasterWeights() Option { return func(s *settings) { s.master = true } }

@@ -109,6 +109,9 @@ func (d *DataParallel) start() error {
 	if err := d.arrange(); err != nil {
 		return err
 	}
+	if d.set.joined {
+		d.joinBatchNorms(true)
+	}
 	for _, q := range d.params {
 		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
 	}
@@ -123,6 +126,8 @@ func (d *DataParallel) admit() error {
 		return d.mistake(op, "ZeRO(%d): there are stages 0 to 3", s.stage)
 	case s.first < 1 || s.rest < 1:
 		return d.mistake(op, "BucketBytes(%d, %d): both must be positive", s.first, s.rest)
+	case s.master && s.stage == 0:
+		return d.mistake(op, "MasterWeights are for ZeRO 1 to 3")
 	case len(s.units) > 0 && s.stage != 3:
 		return d.mistake(op, "Units are for ZeRO 3, not %d", s.stage)
 	}

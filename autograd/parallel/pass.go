@@ -257,7 +257,7 @@ func (d *DataParallel) finish() error {
 			return err
 		}
 	}
-	d.stale = d.set.stage == 1 || d.set.stage == 2
+	d.stale = d.set.stage == 1 || d.set.stage == 2 || d.set.master
 	return d.learn()
 }
 
@@ -475,6 +475,9 @@ func (d *DataParallel) arrange() error {
 		if err := d.flatten(b); err != nil {
 			return err
 		}
+		if err := d.cut(b); err != nil {
+			return err
+		}
 	}
 	return d.mayShard()
 }
@@ -497,6 +500,9 @@ func (d *DataParallel) end() (err error) {
 		err = nil // told already
 	}
 	d.vacate(d.graph)
+	if d.set.joined && d.model != nil {
+		d.joinBatchNorms(false)
+	}
 	for _, q := range d.params {
 		autograd.Divert(key, q.p, nil)
 		if autograd.Away(key, q.p) != "" {

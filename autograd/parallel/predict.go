@@ -12,6 +12,7 @@ import (
 type Held struct {
 	Parameters uint64 // the values: all of them, or with ZeRO 3 the rank's part
 	Gradients  uint64 // from backward to ZeroGrad: all of them, or with ZeRO 2 and 3 the rank's part
+	Master     uint64 // with MasterWeights: the rank's part of the values in float32
 	State      uint64 // the optimizer's: with ZeRO of the rank's part
 	Buffers    uint64 // of the model
 	Frozen     uint64 // parameters that are not trained, which are not sharded
@@ -23,7 +24,9 @@ type Held struct {
 }
 
 // Total is what a rank holds when backward has ended, and the step was taken.
-func (h Held) Total() uint64 { return h.Parameters + h.Gradients + h.State + h.Buffers + h.Frozen }
+func (h Held) Total() uint64 {
+	return h.Parameters + h.Gradients + h.Master + h.State + h.Buffers + h.Frozen
+}
 
 // Predict computes what a rank of a group will hold, by arithmetic on the shapes of a model, which needs no values. Parameters without values count as of type dt. state is how
 // many tensors of a parameter's shape and type the optimizer keeps for each: 2 for Adam and AdamW, 1 for SGD with momentum. The options are those of Data.
@@ -76,7 +79,7 @@ func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...O
 	if err != nil {
 		return Held{}, err
 	}
-	h.add(flats, entries, d.set.stage, rank, ranks, uint64(state))
+	h.add(flats, entries, d.set, rank, ranks, uint64(state))
 	return h, nil
 }
 
@@ -97,35 +100,42 @@ func (d *DataParallel) predicted(entries []entry) ([]flat, error) {
 }
 
 // add sums over the arrays of a layout.
-func (h *Held) add(flats []flat, entries []entry, stage, rank, ranks int, state uint64) {
+func (h *Held) add(flats []flat, entries []entry, set settings, rank, ranks int, state uint64) {
 	before, root := uint64(0), uint64(0)
 	for i := range flats {
 		f := &flats[i]
 		size := uint64(f.dtype.Size())
 		plain, whole, shard := uint64(f.bytes), uint64(f.padded(ranks))*size, uint64(f.shard(ranks))*size
-		own := uint64(0)
+		grads, own := shard, uint64(0)
 		for _, p := range f.parts(entries, rank, ranks) {
 			own += uint64(p.count) * size
 		}
-		switch stage {
+		if wide := uint64(4); set.master && f.dtype != tensor.Float32 {
+			grads, own = shard/size*wide, own/size*wide
+			h.Master += grads
+		}
+		switch set.stage {
 		case 0:
 			h.Parameters, h.Gradients, h.State = h.Parameters+plain, h.Gradients+plain, h.State+state*plain
 			continue
 		case 1:
-			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+whole
+			if grads == shard { // not converted: the part is a view of the whole
+				grads = whole
+			}
+			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+grads
 		case 2:
-			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+shard
+			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+grads
 		case 3:
-			h.Parameters, h.Gradients = h.Parameters+shard, h.Gradients+shard
+			h.Parameters, h.Gradients = h.Parameters+shard, h.Gradients+grads
 		}
 		h.State += state * own
-		if stage == 1 {
+		if set.stage == 1 {
 			continue
 		}
 		h.Bucket = max(h.Bucket, whole)
-		if stage == 3 && f.unit == 0 {
+		if set.stage == 3 && f.unit == 0 {
 			root += whole
-		} else if stage == 3 {
+		} else if set.stage == 3 {
 			h.Gathered, before = max(h.Gathered, before+whole), whole
 		}
 	}

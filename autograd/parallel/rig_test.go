@@ -91,6 +91,7 @@ type training struct {
 	options    []parallel.Option
 	accumulate int // parts of a batch
 	autocast   tensor.DType
+	dtype      tensor.DType                                   // of the parameters, float32 if 0
 	scaler     func(d *parallel.DataParallel) *amp.GradScaler // nil for none
 	clip       float64
 	steps      int
@@ -118,6 +119,9 @@ func (c *training) defaults() {
 		c.opt = func(ps []*autograd.Parameter) *optim.Grouped { return optim.AdamW(ps, optim.LR(1e-2)) }
 	}
 	c.accumulate, c.batch = max(c.accumulate, 1), max(c.batch, 8)
+	if c.dtype == 0 {
+		c.dtype = tensor.Float32
+	}
 	if c.steps == 0 {
 		c.steps = 20
 	}
@@ -138,7 +142,7 @@ func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Va
 	xs, ys := c.data(step)
 	rows := c.batch / shares / c.accumulate
 	from := (k*shares + share) * rows
-	x, err := tensor.FromSlice(r.exec, xs[from*inputs:(from+rows)*inputs], rows, inputs)
+	x, err := tensor.FromSliceAs(r.exec, c.dtype, xs[from*inputs:(from+rows)*inputs], rows, inputs)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +169,7 @@ func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Va
 // run trains on a rank of a group.
 func (c *training) run(r *rank) (res result, err error) {
 	model := c.model()
-	if err := model.To(r.dev, nn.Seed(c.seed+uint64(r.comm.Rank())), nn.WithAllocator(r.alloc)); err != nil {
+	if err := model.To(r.dev, nn.Seed(c.seed+uint64(r.comm.Rank())), nn.WithAllocator(r.alloc), nn.DType(c.dtype)); err != nil {
 		return res, err
 	}
 	defer model.Release()
@@ -232,7 +236,7 @@ func (c *training) run(r *rank) (res result, err error) {
 // alone trains with the whole batch in one process, and no package parallel: what the others are compared with.
 func (c *training) alone(r *rank) (res result, err error) {
 	model := c.model()
-	if err := model.To(r.dev, nn.Seed(c.seed), nn.WithAllocator(r.alloc)); err != nil {
+	if err := model.To(r.dev, nn.Seed(c.seed), nn.WithAllocator(r.alloc), nn.DType(c.dtype)); err != nil {
 		return res, err
 	}
 	defer model.Release()

@@ -14,6 +14,7 @@ import (
 type sharded struct {
 	full   *tensor.Tensor // the parameters one behind the other, as long as all shards. With ZeRO 3 only while they are gathered
 	shard_ *tensor.Tensor // the rank's part: of full, or with ZeRO 3 memory of its own
+	master *tensor.Tensor // the same in float32; nil without MasterWeights
 	pieces []*piece       // what the rank has of each parameter, in the order of the shard
 
 	ready     device.Event // with ZeRO 3: the gather has finished
@@ -36,6 +37,7 @@ func (s *sharded) release() (err error) {
 	}
 	s.full.Release()
 	s.shard_.Release()
+	s.master.Release()
 	if s.ready != nil {
 		err = s.ready.Close()
 	}
@@ -43,7 +45,7 @@ func (s *sharded) release() (err error) {
 	return err
 }
 
-// flatten moves the parameters of a bucket into one array, of which they are views from then on, and makes the rank's part of it.
+// flatten moves the parameters of a bucket into one array, of which they are views from then on, as is the rank's part.
 func (d *DataParallel) flatten(b *bucket) error {
 	full, err := tensor.Empty(d.exec, b.dtype, b.padded(d.comm.Size()))
 	if err != nil {
@@ -65,16 +67,21 @@ func (d *DataParallel) flatten(b *bucket) error {
 		autograd.Put(key, q.p, t, "")
 	}
 	n := b.shard(d.comm.Size())
-	if b.shard_, err = full.Narrow(0, d.comm.Rank()*n, n); err != nil {
-		return err
-	}
-	return d.cut(b)
+	b.shard_, err = full.Narrow(0, d.comm.Rank()*n, n)
+	return err
 }
 
 // cut makes the pieces of the rank's shard.
-func (d *DataParallel) cut(b *bucket) error {
+func (d *DataParallel) cut(b *bucket) (err error) {
+	of := b.shard_
+	if d.set.master && b.dtype != tensor.Float32 {
+		if b.master, err = b.shard_.To(tensor.Float32); err != nil {
+			return err
+		}
+		of = b.master
+	}
 	for _, at := range b.parts(d.entries(), d.comm.Rank(), d.comm.Size()) {
-		t, err := b.shard_.Narrow(0, at.offset, at.count)
+		t, err := of.Narrow(0, at.offset, at.count)
 		if err != nil {
 			return err
 		}
@@ -101,6 +108,14 @@ func (d *DataParallel) mayShard() error {
 
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
 func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
+	if b.master != nil {
+		wide, err := b.own.To(tensor.Float32)
+		if err != nil {
+			return err
+		}
+		b.own.Release()
+		b.own = wide
+	}
 	for _, c := range b.pieces {
 		if used != nil && !used[c.of] {
 			continue
@@ -125,9 +140,31 @@ func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
 	return nil
 }
 
+// round brings the shard up to date with what the optimizer has made of its float32 values.
+func (b *bucket) round() error {
+	if b.master == nil {
+		return nil
+	}
+	t, err := b.master.To(b.dtype)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	return b.shard_.CopyFrom(t)
+}
+
 // refresh gathers the parameters that other ranks have updated (ZeRO 1 and 2).
 func (d *DataParallel) refresh() error {
 	if !d.stale {
+		return nil
+	}
+	for _, b := range d.buckets {
+		if err := b.round(); err != nil {
+			return err
+		}
+	}
+	if d.set.stage == 3 {
+		d.stale = false
 		return nil
 	}
 	if err := d.behind(); err != nil {

@@ -140,10 +140,6 @@ func (d *DataParallel) keepShard(b *bucket) error {
 	b.ready = event
 	part := b.shard_
 	b.shard_ = nil
-	for _, c := range b.pieces {
-		c.p.Release()
-	}
-	b.pieces = nil
 	defer part.Release()
 	if b.shard_, err = tensor.Empty(d.exec, b.dtype, part.Len()); err != nil {
 		return err

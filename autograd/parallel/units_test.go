@@ -69,10 +69,9 @@ func TestZeRO_TrainsModelsThatShareRepeatAndCheckpoint(t *testing.T) {
 
 // Units of the program's choice: blocks within blocks.
 func TestUnits_MayBeNested(t *testing.T) {
-	var inner, outer nn.Layer
 	model := func() nn.Layer {
-		inner = nn.Sequential(nn.Linear(24, 24), nn.ReLU())
-		outer = nn.Sequential(nn.Linear(24, 24), inner, nn.Linear(24, 24))
+		inner := nn.Sequential(nn.Linear(24, 24), nn.ReLU())
+		outer := nn.Sequential(nn.Linear(24, 24), inner, nn.Linear(24, 24))
 		return nn.Sequential(nn.Linear(inputs, 24), outer, nn.Linear(24, classes))
 	}
 	c := training{model: model, steps: 6, opt: sgd}
