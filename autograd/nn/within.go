@@ -257,6 +257,9 @@ func LocatedIn(_ training.Key, m Module) autograd.Located {
 	if c, ok := m.(*CheckpointModule); ok && c != nil {
 		m = c.inner()
 	}
+	if absent(m) {
+		return nil
+	}
 	b := baseOf(m)
 	if b == nil {
 		return nil
