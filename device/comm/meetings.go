@@ -85,15 +85,15 @@ func (g *meetings) arrive(number uint64, rank int, c Call) (m *meeting, last boo
 func (m *meeting) compare(rank int, c Call) *Fault {
 	for other, o := range m.calls {
 		if o != nil && !o.Matches(c) {
-			return Mismatch(other, *o, rank, c)
+			return Mismatch(other, o.String(), rank, c.String())
 		}
 	}
 	return nil
 }
 
 // Mismatch is the fault of two ranks that make different calls.
-func Mismatch(rank int, c Call, other int, o Call) *Fault {
-	return &Fault{Peer: other, Other: rank, Err: ErrMismatch, Detail: fmt.Sprintf("rank %d calls %v, rank %d %v", rank, c, other, o)}
+func Mismatch(rank int, call string, other int, otherCall string) *Fault {
+	return &Fault{Peer: other, Other: rank, Err: ErrMismatch, Detail: fmt.Sprintf("rank %d calls %s, rank %d %s", rank, call, other, otherCall)}
 }
 
 // gone returns the fault of a meeting to which a rank will not come, as it was closed. The caller holds the lock.
@@ -147,16 +147,16 @@ func (m *meeting) late(c Call, limit time.Duration) *Fault {
 			missing = append(missing, rank)
 		}
 	}
-	return Late(missing, c, limit)
+	return Late(missing, c.String(), limit)
 }
 
 // Late is the fault of ranks that did not come to a call within the time limit.
-func Late(missing []int, c Call, limit time.Duration) *Fault {
+func Late(missing []int, call string, limit time.Duration) *Fault {
 	f := &Fault{Peer: -1, Err: ErrTimeout}
-	f.Detail = fmt.Sprintf("%v has waited for %v", c, limit)
+	f.Detail = fmt.Sprintf("%s has waited for %v", call, limit)
 	if len(missing) > 0 {
 		f.Peer = missing[0]
-		f.Detail = fmt.Sprintf("%v has waited for %v for %s", c, limit, ranks(missing))
+		f.Detail = fmt.Sprintf("%s has waited for %v for %s", call, limit, ranks(missing))
 	}
 	return f
 }

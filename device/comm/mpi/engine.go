@@ -1,0 +1,267 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/mpi/internal/libmpi"
+)
+
+// engine is the goroutine that makes all MPI calls, and what others need to reach it. Fields without a lock are the goroutine's own once
+// start has returned.
+type engine struct {
+	lib        *libmpi.Library
+	options    Options
+	rank, size int
+
+	jobs   chan job
+	aborts chan *comm.Fault
+	closes chan struct{}
+	gone   chan struct{} // closed when the goroutine has ended
+
+	data    libmpi.Comm // the collectives
+	request libmpi.Request
+	next    uint64         // number of the collective that is in turn
+	waiting map[uint64]job // those that came before their turn
+	current *comm.Call     // being done; nil between collectives
+	last    string         // the collective before, for answers
+	scratch scratch
+	talk    talk
+	peers   peers
+
+	mu       sync.Mutex
+	fault    *comm.Fault // the first one: it ended the group
+	closed   bool
+	closeErr error
+	closing  sync.Once
+}
+
+// job is a collective to be done, with addresses of host memory.
+type job struct {
+	number uint64
+	call   comm.Call
+	done   chan error // has room for the one answer
+}
+
+// start opens MPI in the engine's goroutine.
+func start(lib *libmpi.Library, options Options) (*engine, error) {
+	e := &engine{
+		lib: lib, options: options,
+		jobs: make(chan job), aborts: make(chan *comm.Fault), closes: make(chan struct{}), gone: make(chan struct{}),
+		waiting: make(map[uint64]job),
+	}
+	opened := make(chan error, 1)
+	go func() {
+		defer close(e.gone)
+		// Not unlocked when the group ends: the thread holds what the library keeps for the thread that started it, and ends with it.
+		runtime.LockOSThread()
+		err := e.open()
+		opened <- err
+		if err == nil {
+			e.serve()
+		}
+	}()
+	return e, <-opened
+}
+
+// open starts MPI, makes the communicators and exchanges what ranks should know of each other.
+func (e *engine) open() error {
+	if err := e.lib.Init(); err != nil {
+		return openError(comm.ErrUnavailable, fmt.Sprintf("%v (%s): %v", e.lib.ABI, e.lib.File, err))
+	}
+	world := libmpi.Comm(e.lib.World)
+	data, err := e.lib.Dup(world)
+	if err != nil {
+		return openError(comm.ErrLibrary, err.Error())
+	}
+	side, err := e.lib.Dup(world)
+	if err != nil {
+		return openError(comm.ErrLibrary, err.Error())
+	}
+	e.data = data
+	if e.rank, e.size, err = e.lib.Place(data); err != nil {
+		return openError(comm.ErrLibrary, err.Error())
+	}
+	if why := checkLaunch(e.size, fmt.Sprintf("%v (%s)", e.lib.ABI, e.lib.File)); why != "" {
+		return openError(comm.ErrUnavailable, why)
+	}
+	if err := e.scratch.reserve(); err != nil {
+		return openError(device.ErrOutOfMemory, err.Error())
+	}
+	e.request = libmpi.Request(e.scratch.request)
+	if err := e.talk.open(e.lib, side, e.rank, e.size); err != nil {
+		return openError(comm.ErrLibrary, err.Error())
+	}
+	if f := e.introduce(); f != nil {
+		return f.On(backend, e.rank, "Open")
+	}
+	return nil
+}
+
+// run hands a collective to the engine and waits for the end of it, or of ctx.
+func (e *engine) run(ctx context.Context, number uint64, c comm.Call) error {
+	j := job{number: number, call: c, done: make(chan error, 1)}
+	select {
+	case e.jobs <- j:
+	case <-e.gone:
+		return e.usable(c.Operation)
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		return &comm.Error{Backend: backend, Operation: c.Operation, Rank: e.rank, Peer: -1, Err: ctx.Err()}
+	case <-e.gone:
+	}
+	select {
+	case err := <-j.done: // was answered before the end
+		return err
+	default:
+		return e.usable(c.Operation)
+	}
+}
+
+// abort ends the group from outside, and returns when the others have been told.
+func (e *engine) abort(f *comm.Fault) {
+	select {
+	case e.aborts <- f: // the engine takes it when it has nothing else to do, or waits; then it tells the others and goes on
+		select {
+		case e.aborts <- nil: // taken when it has told them
+		case <-e.gone:
+		}
+	case <-e.gone:
+	}
+}
+
+// close ends MPI if the group is whole, and the goroutine.
+func (e *engine) close() error {
+	e.closing.Do(func() { close(e.closes) })
+	<-e.gone
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closeErr
+}
+
+// usable returns why no calls can be made any more.
+func (e *engine) usable(operation string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.fault != nil:
+		return e.fault.On(backend, e.rank, operation)
+	case e.closed:
+		return &comm.Error{Backend: backend, Operation: operation, Rank: e.rank, Peer: -1, Err: device.ErrClosed}
+	}
+	return nil
+}
+
+// idle is how often a rank looks for questions of others when it has nothing else to do.
+const idle = 10 * time.Millisecond
+
+// serve does the collectives in the order of their numbers until the group is closed.
+func (e *engine) serve() {
+	ticker := time.NewTicker(idle)
+	defer ticker.Stop()
+	for {
+		if j, ok := e.waiting[e.next]; ok {
+			delete(e.waiting, e.next)
+			e.do(j)
+			continue
+		}
+		select {
+		case j := <-e.jobs:
+			if f := e.ended(); f != nil { // also for one that is not in turn: what it waits for may never come
+				j.done <- f.On(backend, e.rank, j.call.Operation)
+				continue
+			}
+			e.waiting[j.number] = j
+		case f := <-e.aborts:
+			e.end(f)
+		case <-ticker.C:
+			if f := e.listen(); f != nil {
+				e.end(f)
+			}
+		case <-e.closes:
+			e.finish()
+			return
+		}
+	}
+}
+
+// do does one collective and answers it, in case of a fault when the others have been told.
+func (e *engine) do(j job) {
+	e.current = &j.call
+	f := e.perform(j.call)
+	e.current, e.last = nil, j.call.String()
+	e.next++
+	if f != nil {
+		e.end(f)
+		j.done <- f.On(backend, e.rank, j.call.Operation)
+		return
+	}
+	j.done <- nil
+}
+
+// ended is the fault that ended the group.
+func (e *engine) ended() *comm.Fault {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fault
+}
+
+// end ends the group: the others are told, and after that no MPI call is made, since each could go on writing into buffers whose owners
+// have been told that the collective has failed.
+func (e *engine) end(f *comm.Fault) {
+	if f == nil || e.ended() != nil { // nil: see abort
+		return
+	}
+	e.talk.farewell(f)
+	e.mu.Lock()
+	e.fault = f
+	e.mu.Unlock()
+	for number, j := range e.waiting {
+		j.done <- f.On(backend, e.rank, j.call.Operation)
+		delete(e.waiting, number)
+	}
+}
+
+// finish ends MPI together with the other ranks.
+func (e *engine) finish() {
+	var f *comm.Fault
+	if e.ended() == nil {
+		c := comm.Call{Operation: "Close"}
+		e.current = &c
+		if f = e.barrier(); f == nil {
+			f = e.leave()
+		}
+		e.end(f)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if f != nil {
+		e.closeErr = f.On(backend, e.rank, "Close")
+	}
+}
+
+// leave ends MPI when all ranks are known to do so.
+func (e *engine) leave() *comm.Fault {
+	if err := e.talk.close(); err != nil {
+		return libraryFault(err)
+	}
+	if err := e.lib.Finalize(); err != nil {
+		return libraryFault(err)
+	}
+	e.scratch.free()
+	return nil
+}
+
+// libraryFault is the fault of a call that MPI refused.
+func libraryFault(err error) *comm.Fault {
+	return &comm.Fault{Peer: -1, Err: comm.ErrLibrary, Detail: err.Error()}
+}

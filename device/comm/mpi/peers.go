@@ -1,0 +1,122 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/internal/osmem"
+)
+
+// peers knows the processes of the other ranks: those of the same machine can be looked at.
+type peers struct{ all []peer }
+
+// peer is the process of a rank.
+type peer struct {
+	pid     int
+	started uint64 // by the system's clock: a later process may have the same number
+	machine uint64 // where the number means something: the machine and its part that sees the same processes
+	host    string
+}
+
+const peerBytes = 128
+
+// introduce tells all ranks each other's processes.
+func (e *engine) introduce() *comm.Fault {
+	memory, err := osmem.Alloc(uint64(e.size * peerBytes))
+	if err != nil {
+		return &comm.Fault{Peer: e.rank, Err: comm.ErrLibrary, Detail: err.Error()}
+	}
+	all := osmem.Bytes(memory, uint64(e.size*peerBytes))
+	self().write(all[e.rank*peerBytes:][:peerBytes])
+	e.current = &comm.Call{Operation: "Open"}
+	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: now()})
+	e.current = nil
+	if f != nil {
+		return f // MPI may still use the memory
+	}
+	for rank := range e.size {
+		e.peers.all = append(e.peers.all, readPeer(all[rank*peerBytes:][:peerBytes]))
+	}
+	if err := osmem.Free(memory, uint64(e.size*peerBytes)); err != nil {
+		return &comm.Fault{Peer: e.rank, Err: comm.ErrLibrary, Detail: err.Error()}
+	}
+	return nil
+}
+
+// self is this process.
+func self() peer {
+	p := peer{pid: os.Getpid()}
+	p.host, _ = os.Hostname() // only for texts
+	_, p.started, _ = processState(p.pid)
+	h := fnv.New64a()
+	for _, file := range []string{"/proc/sys/kernel/random/boot_id"} {
+		text, _ := os.ReadFile(file)
+		_, _ = h.Write(text)
+	}
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	_, _ = h.Write([]byte(p.host + space))
+	p.machine = h.Sum64()
+	return p
+}
+
+func (p peer) write(b []byte) {
+	for i, v := range []uint64{uint64(p.pid), p.started, p.machine} {
+		binary.LittleEndian.PutUint64(b[8*i:], v)
+	}
+	copy(b[24:len(b)-1], p.host)
+}
+
+func readPeer(b []byte) peer {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	return peer{pid: int(word(0)), started: word(1), machine: word(2), host: strings.TrimRight(string(b[24:]), "\x00")}
+}
+
+// ended returns the fault of a rank whose process on this machine has ended.
+func (p *peers) ended(self int, c comm.Call) *comm.Fault {
+	for rank, q := range p.all {
+		if rank == self || !q.here(p.all[self]) {
+			continue
+		}
+		if state, started, ok := processState(q.pid); !ok || started != q.started || strings.ContainsRune("ZX", state) {
+			return &comm.Fault{Peer: rank, Err: comm.ErrPeer, Detail: fmt.Sprintf("%v waits for process %d on %s, which has ended", c, q.pid, q.host)}
+		}
+	}
+	return nil
+}
+
+// here reports whether the process can be looked at from another one.
+func (p peer) here(other peer) bool { return p.started != 0 && p.machine == other.machine }
+
+// state says for an error what is known of a rank's process.
+func (p *peers) state(rank int) string {
+	if rank >= len(p.all) {
+		return ""
+	}
+	q := p.all[rank]
+	text := fmt.Sprintf(" (process %d on %s", q.pid, q.host)
+	if state, started, ok := processState(q.pid); ok && started == q.started && strings.ContainsRune("Tt", state) {
+		text += ", which is stopped"
+	}
+	return text + ")"
+}
+
+// processState is what Linux says of a process: a letter (R running, S sleeping, T stopped, Z ended), and when it was started. It is not ok
+// if there is none, or on other systems.
+func processState(pid int) (state rune, started uint64, ok bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	_, rest, found := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !found || len(fields) < 20 {
+		return 0, 0, false
+	}
+	started, err = strconv.ParseUint(fields[19], 10, 64)
+	return rune(fields[0][0]), started, err == nil
+}

@@ -1,0 +1,245 @@
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/stretchr/testify/require"
+)
+
+// The ranks of these tests are this test binary, started by a launcher: TestMain runs the program that the environment names instead of
+// the tests.
+const (
+	programVariable   = "CISTERN_MPI_TEST_PROGRAM"
+	folderVariable    = "CISTERN_MPI_TEST_FOLDER"
+	argumentsVariable = "CISTERN_MPI_TEST_ARGUMENTS"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(programVariable); name != "" {
+		os.Exit(rankMain(name))
+	}
+	os.Exit(m.Run())
+}
+
+// outcome is how a rank has ended, in a file of the test's folder.
+type outcome struct {
+	Text                 string // of the error, "" without
+	Kind                 string // its sentinel
+	Operation, Backend   string
+	Rank, Peer           int
+	Live                 int // allocations left on the device
+	Seconds              float64 // from the beginning of the program, after Open
+}
+
+var sentinels = map[string]error{"aborted": comm.ErrAborted, "timeout": comm.ErrTimeout, "mismatch": comm.ErrMismatch, "peer": comm.ErrPeer,
+	"library": comm.ErrLibrary, "unavailable": comm.ErrUnavailable}
+
+// arguments are what the test tells the program.
+type arguments struct {
+	TimeLimit time.Duration
+	Check     bool
+	Victim    int    // the rank of a fault
+	Fault     string // what happens to it
+	After     int    // how many collectives come before it
+	Pieces    int    // if not 0, bytes of messages and of scratch memory
+}
+
+// rankMain is one rank: it opens the group, runs the program, and writes the outcome.
+func rankMain(name string) int {
+	var args arguments
+	if err := json.Unmarshal([]byte(os.Getenv(argumentsVariable)), &args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	if args.Pieces > 0 {
+		messageBytes, scratchBytes = args.Pieces, args.Pieces
+	}
+	d := host.New()
+	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check})
+	if err != nil {
+		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
+		return 4
+	}
+	began := time.Now()
+	err = programs[name](c, args)
+	o := outcome{Rank: c.Rank(), Peer: -1, Seconds: time.Since(began).Seconds()}
+	o.Live, _ = d.Live()
+	record(o, err)
+	if closeErr := errors.Join(c.Close(), d.Close()); closeErr != nil && err == nil {
+		record(o, closeErr)
+		return 5
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// record writes the outcome.
+func record(o outcome, err error) {
+	if err != nil {
+		o.Text = err.Error()
+		for kind, sentinel := range sentinels {
+			if errors.Is(err, sentinel) {
+				o.Kind = kind
+			}
+		}
+		var e *comm.Error
+		if errors.As(err, &e) {
+			o.Operation, o.Peer, o.Backend = e.Operation, e.Peer, e.Backend
+		}
+	}
+	b, _ := json.Marshal(o)
+	name := filepath.Join(os.Getenv(folderVariable), fmt.Sprintf("rank%d.pid%d", o.Rank, os.Getpid()))
+	if err := os.WriteFile(name+".tmp", b, 0o600); err == nil {
+		_ = os.Rename(name+".tmp", name+".json")
+	}
+}
+
+// launcher is a program that starts ranks.
+type launcher struct {
+	name    string
+	command []string
+	recover []string // options with which it lets the other ranks live when one dies
+	needs   string   // Debian's packages
+}
+
+var launcherList = []launcher{
+	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev"},
+	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev"},
+}
+
+// withLaunchers runs a test for each launcher that is installed. CISTERN_TEST_MPI=require makes a missing one a failure.
+func withLaunchers(t *testing.T, f func(t *testing.T, l launcher)) {
+	for _, l := range launcherList {
+		t.Run(l.name, func(t *testing.T) {
+			if _, err := exec.LookPath(l.command[0]); err != nil {
+				lacking(t, "%s is not installed: apt-get install %s", l.command[0], l.needs)
+			}
+			f(t, l)
+		})
+	}
+}
+
+// lacking skips a test, or fails it where everything must be there.
+func lacking(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CISTERN_TEST_MPI") == "require" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf("SKIPPED: "+format, args...)
+}
+
+// launched is a group of ranks that was started.
+type launched struct {
+	t       *testing.T
+	command *exec.Cmd
+	folder  string
+	output  *bytes.Buffer
+	ended   chan error
+}
+
+// start starts n ranks of a program.
+func (l launcher) start(t *testing.T, n int, program string, args arguments, options ...string) *launched {
+	arguments, err := json.Marshal(args)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	line := append(append([]string{}, l.command...), options...)
+	line = append(line, "-n", strconv.Itoa(n), self)
+	r := &launched{t: t, folder: t.TempDir(), output: new(bytes.Buffer), ended: make(chan error, 1)}
+	r.command = exec.Command(line[0], line[1:]...)
+	r.command.Stdout, r.command.Stderr = r.output, r.output
+	r.command.Env = append(os.Environ(), programVariable+"="+program, folderVariable+"="+r.folder, argumentsVariable+"="+string(arguments),
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "TMPDIR=/tmp")
+	r.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, r.command.Start())
+	go func() { r.ended <- r.command.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL) })
+	return r
+}
+
+// wait waits for the launcher and returns its error and the outcomes by rank.
+func (r *launched) wait(limit time.Duration) (error, map[int]outcome) {
+	r.t.Helper()
+	var err error
+	select {
+	case err = <-r.ended:
+	case <-time.After(limit):
+		_ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL)
+		<-r.ended
+		r.t.Fatalf("the ranks have not ended within %v; %v; output:\n%s", limit, r.outcomes(), r.output)
+	}
+	return err, r.outcomes()
+}
+
+func (r *launched) outcomes() map[int]outcome {
+	files, err := filepath.Glob(filepath.Join(r.folder, "*.json"))
+	require.NoError(r.t, err)
+	all := make(map[int]outcome)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(r.t, err)
+		var o outcome
+		require.NoError(r.t, json.Unmarshal(b, &o), file)
+		all[o.Rank] = o
+	}
+	return all
+}
+
+// patient is how long a test waits for what should take seconds, on a machine that may be busy.
+const patient = 90 * time.Second
+
+// succeed runs a program on n ranks, none of which may fail.
+func (l launcher) succeed(t *testing.T, n int, program string, args arguments) {
+	t.Helper()
+	run := l.start(t, n, program, args)
+	err, all := run.wait(patient)
+	require.NoError(t, err, "%v\n%s", all, run.output)
+	require.Len(t, all, n, run.output.String())
+	for rank, o := range all {
+		require.Empty(t, o.Text, "rank %d", rank)
+		require.Zero(t, o.Live, "rank %d", rank)
+	}
+}
+
+// place checks that the launcher has made the group that it was asked for.
+func placeProgram(c comm.Comm, _ arguments) error {
+	for _, variable := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK"} {
+		if text := os.Getenv(variable); text != "" && text != strconv.Itoa(c.Rank()) {
+			return fmt.Errorf("rank %d, and %s is %s", c.Rank(), variable, text)
+		}
+	}
+	if c.Backend() != "mpi" {
+		return errors.New(c.Backend())
+	}
+	return c.Barrier(context.Background())
+}
+
+func TestOpen_IsTheLaunchersGroup(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) { l.succeed(t, 3, "place", arguments{}) })
+}
+
+// contains is for lists of words in texts.
+func contains(text string, words ...string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
