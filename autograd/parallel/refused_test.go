@@ -278,3 +278,22 @@ func TestDataParallel_AfterCloseAndOfNil(t *testing.T) {
 		h.Release()
 	}
 }
+
+func TestGather_HasTheNumbersOfAllRanks(t *testing.T) {
+	for i, err := range together(ranks(t, 3), func(r *rank) error {
+		return withModel(r, nn.Linear(8, 8), nil, func(d *parallel.DataParallel) error {
+			k := float64(r.comm.Rank())
+			all, err := d.Gather(k, 10*k)
+			require.Equal(t, [][]float64{{0, 0}, {1, 10}, {2, 20}}, all)
+			if err == nil {
+				all, err = d.Gather()
+				require.Len(t, all, 3)
+			}
+			return err
+		})
+	}) {
+		require.NoError(t, err, "rank %d", i)
+	}
+	_, err := (*parallel.DataParallel)(nil).Gather(1)
+	require.Error(t, err)
+}
