@@ -111,7 +111,7 @@ func (o *options) joinGroup(w *work, stdout io.Writer) (err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
 	o.Ranks = c.Size()
 	err = o.divides(o.Ranks)
-	r := &report{options: o}
+	r := &report{options: *o}
 	if err == nil && c.Rank() == 0 {
 		r, err = o.predict(w, 0)
 	}
@@ -148,7 +148,7 @@ func (o *options) predict(w *work, bytes uint64) (*report, error) {
 	if bytes == 0 {
 		bytes = sim.DefaultCapacity
 	}
-	r := &report{options: o}
+	r := &report{options: *o}
 	r.Listed = listed(o.Ranks)
 	for _, i := range r.Listed {
 		f, err := o.simulate(w, bytes, i)

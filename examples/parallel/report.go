@@ -10,7 +10,7 @@ import (
 
 // report is what the program tells: lists by rank have the ranks of Listed.
 type report struct {
-	*options
+	options
 	Backend   string    `json:"backend,omitempty"`
 	Listed    []int     `json:"listed_ranks"`
 	Losses    []float64 `json:"losses"`
