@@ -7,6 +7,8 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/internal/memmeter"
+	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -92,4 +94,11 @@ func (d *DataParallel) wrong(op string, err error) error {
 
 func (d *DataParallel) mistake(op, format string, args ...any) error {
 	return &Error{Op: op, Rank: d.comm.Rank(), Detail: fmt.Sprintf(format, args...)}
+}
+
+// mark tells meters of memory what an array is for: reports have it in the line of the model.
+func mark(t *tensor.Tensor, u memmeter.Use) {
+	if t != nil && oplabel.Wanted() {
+		tensor.Mark(key, t, u, oplabel.Label{Op: "parallel", Model: true})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -36,6 +37,7 @@ func (d *DataParallel) gather(b *bucket) error {
 		return err
 	}
 	b.full = full
+	mark(full, memmeter.Parameter)
 	if err := d.behind(); err != nil { // the last step, and earlier work on what is now the memory of full
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -137,6 +138,7 @@ func (b *bucket) slot(q *param, e tensor.Exec, ranks, stage int) (*tensor.Tensor
 			return nil, err
 		}
 		b.grad = t
+		mark(t, memmeter.Gradient)
 	}
 	return view(b.grad, q.offset, q.p.Shape(), e)
 }
@@ -183,6 +185,7 @@ func (d *DataParallel) reduce(b *bucket) error {
 		b.own, err = b.grad.Narrow(0, d.comm.Rank()*shard, shard)
 	} else {
 		b.own, err = tensor.Empty(d.on, b.dtype, shard)
+		mark(b.own, memmeter.Gradient)
 	}
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -52,6 +53,7 @@ func (d *DataParallel) flatten(b *bucket) error {
 		return err
 	}
 	b.full = full
+	mark(full, memmeter.Parameter)
 	if err := full.ZeroInPlace(); err != nil { // what is between parameters is sent, and never read
 		return err
 	}
@@ -78,6 +80,7 @@ func (d *DataParallel) cut(b *bucket) (err error) {
 		if b.master, err = b.shard_.To(tensor.Float32); err != nil {
 			return err
 		}
+		mark(b.master, memmeter.Parameter)
 		of = b.master
 	}
 	for _, at := range b.parts(d.entries(), d.comm.Rank(), d.comm.Size()) {
@@ -113,6 +116,7 @@ func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
 		if err != nil {
 			return err
 		}
+		mark(wide, memmeter.Gradient)
 		b.own.Release()
 		b.own = wide
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -144,6 +145,7 @@ func (d *DataParallel) keepShard(b *bucket) error {
 	if b.shard_, err = tensor.Empty(d.exec, b.dtype, part.Len()); err != nil {
 		return err
 	}
+	mark(b.shard_, memmeter.Parameter)
 	if err := b.shard_.CopyFrom(part); err != nil {
 		return err
 	}

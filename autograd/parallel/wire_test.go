@@ -1,14 +1,17 @@
 package parallel_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -105,6 +108,64 @@ func TestBackward_SendsWhileItGoesOn(t *testing.T) {
 					err := r.backward(d, 64)
 					require.EqualValues(r.t, 1, sent)
 					return err
+				})
+			}) {
+				require.NoError(t, err, "rank %d", i)
+			}
+		})
+	}
+}
+
+// held is a Comm whose reductions wait, on their stream, until the test opens a gate.
+type held struct {
+	comm.Comm
+	gate chan struct{}
+}
+
+func (h held) wait(s device.Stream) error {
+	return s.(device.Executor).Submit("gate", func() error {
+		select {
+		case <-h.gate:
+			return nil
+		case <-time.After(limit):
+			return errors.New("backward waits for a reduction before it is done")
+		}
+	})
+}
+
+func (h held) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+	if err := h.wait(s); err != nil {
+		return err
+	}
+	return h.Comm.AllReduce(s, dst, src, op)
+}
+
+func (h held) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+	if err := h.wait(s); err != nil {
+		return err
+	}
+	return h.Comm.ReduceScatter(s, dst, src, op)
+}
+
+// Backward waits for no reduction before its end: here the links are so slow that the first one goes through only when the gradient of the first layer has been computed. With ZeRO 3
+// the reductions and gathers have one stream, so that the next gather waits.
+func TestBackward_HidesReductions(t *testing.T) {
+	for stage := range 3 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			for i, err := range together(ranks(t, 2), func(r *rank) error {
+				h := held{r.comm, make(chan struct{})}
+				r.comm = h
+				m := nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(1, 1)}, func(d *parallel.DataParallel) error {
+					handle := m.At(0).Parameters()[0].RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) {
+						close(h.gate)
+						return nil, nil
+					})
+					if err := r.backward(d, 64); err != nil {
+						return err
+					}
+					handle.Remove()
+					return r.backward(d, 64)
 				})
 			}) {
 				require.NoError(t, err, "rank %d", i)

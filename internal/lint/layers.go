@@ -118,6 +118,13 @@ var confined = map[string][]string{
 	"go4.org/unsafe/assume-no-moving-gc": {"tensor/dense"},
 }
 
+// apart are packages of this module that training on one device does without, and the only packages that import them: so it does not get slower, nor larger, by
+// training on many.
+var apart = map[string][]string{
+	"device/comm/...":       {"device/comm/...", "autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
+	"autograd/parallel/...": {"autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
+}
+
 // checkImports compares the imports of every file with layers and dependencies.
 func checkImports(m *Module) (problems []Problem) {
 	for _, f := range m.Files {
@@ -170,6 +177,11 @@ func judge(module string, f *File, target string) (what, remedy string) {
 
 // judgeInside does the same for an import of this module, given by its folder.
 func judgeInside(f *File, target string) (what, remedy string) {
+	for packages, where := range apart {
+		if matches(packages, target) && !slices.ContainsFunc(where, func(p string) bool { return matches(p, f.pkg()) }) {
+			return f.pkg() + " imports " + target + ", which training on one device does without", "move the code to " + strings.Join(where, " or ")
+		}
+	}
 	rule, _ := layerOf(f.pkg())
 	may := rule.may
 	if f.Test {
