@@ -102,3 +102,15 @@ func mark(t *tensor.Tensor, u memmeter.Use) {
 		tensor.Mark(key, t, u, oplabel.Label{Op: "parallel", Model: true})
 	}
 }
+
+// markShards does it for what was there before anybody measured.
+func (d *DataParallel) markShards() {
+	if !oplabel.Wanted() {
+		return
+	}
+	for _, b := range d.buckets {
+		for _, t := range []*tensor.Tensor{b.full, b.shard_, b.master} {
+			mark(t, memmeter.Parameter)
+		}
+	}
+}

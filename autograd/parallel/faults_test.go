@@ -134,7 +134,7 @@ func failsEverywhere(t *testing.T, stride int, with func(r *rank, n *nth)) {
 }
 
 func TestData_EveryAllocationThatFailsEndsAllRanks(t *testing.T) {
-	failsEverywhere(t, 13, func(r *rank, n *nth) {
+	failsEverywhere(t, 23, func(r *rank, n *nth) {
 		r.alloc = poor{r.alloc, n}
 		e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc))
 		require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestData_EveryDriverCallThatFailsKeepsNothing(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
 			c := small(stage)
-			everyNth(t, 97, func(t *testing.T, at int64) bool {
+			everyNth(t, 211, func(t *testing.T, at int64) bool {
 				dev := sim.New(1 << 30)
 				alloc := memory.NewDirect(dev)
 				e, err := tensor.On(dev, tensor.WithAllocator(alloc))

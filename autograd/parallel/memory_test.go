@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/nn/memreport"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -134,6 +135,55 @@ func TestData_PeakOfASimulatedRankIsThatOfARealOne(t *testing.T) {
 					require.Equal(t, real, peaks)
 				})
 			}
+		}
+	}
+}
+
+// A memory report of a step knows what the arrays are for: there is nothing that nobody has asked for, and the optimizer's state is the rank's part of it.
+func TestData_MemoryReportsKnowWhatArraysAreFor(t *testing.T) {
+	for stage := range 4 {
+		for _, master := range []bool{false, true} {
+			if master && stage == 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("ZeRO %d, master weights %v", stage, master), func(t *testing.T) {
+				dt, opts := tensor.Float32, []parallel.Option{parallel.ZeRO(stage)}
+				if master {
+					dt, opts = tensor.BFloat16, append(opts, parallel.MasterWeights())
+				}
+				r := newRank(t, sim.New(1<<30))
+				group, err := comm.Simulated(r.dev, 1, 4)
+				require.NoError(t, err)
+				m := nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256))
+				require.NoError(t, m.To(r.dev, nn.WithAllocator(r.alloc), nn.DType(dt)))
+				defer m.Release()
+				d, err := parallel.Data(m, group, opts...)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, d.Close()) }()
+				opt := optim.AdamW(d.Parameters())
+				defer opt.Release()
+				step := func() error {
+					g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+					defer g.Release()
+					x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, dt, 4, 256) })
+					if err := d.Forward(x).Mean(nil, false).Backward(); err != nil {
+						return err
+					}
+					defer opt.ZeroGrad()
+					return opt.Step()
+				}
+				require.NoError(t, step())
+				report, err := memreport.Measure(r.dev, step, memreport.WithAllocator(r.alloc), memreport.WithOptimizer(opt))
+				require.NoError(t, err)
+				h, err := parallel.Predict(m, dt, 1, 4, 2, opts...)
+				require.NoError(t, err)
+				at := report.AtPeak
+				require.EqualValues(t, report.Peak, at.Total())
+				require.Zero(t, at.Other, "%+v", at)
+				require.Less(t, at.Workspace, uint64(h.Total()/50), "%+v", at)
+				require.InDelta(t, h.State, at.OptimizerState, 4096, "%+v", at)
+				require.GreaterOrEqual(t, at.Parameters+512, h.Parameters+h.Master, "%+v", at)
+			})
 		}
 	}
 }

@@ -341,6 +341,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
 	}
 	d.on = g.Exec()
+	d.markShards()
 	err := d.refresh()
 	if err == nil && trains && !d.noSync && d.set.buffers {
 		err = d.sendBuffers()
