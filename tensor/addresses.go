@@ -5,9 +5,9 @@ import (
 	"github.com/cistern-ml/cistern/internal/training"
 )
 
-// Addresses are those of the first elements of contiguous tensors, for work on e's stream that is no operation of this package, such as a collective. It
-// records the use of the memory on that stream, as operations do; the caller keeps the tensors until the work is enqueued. It is for packages of this
-// module, which alone can write the key.
+// Addresses are those of the first elements of contiguous tensors, for work on e's stream that is no operation of this package, such as a collective. The caller keeps the
+// tensors, and has the streams that they were allocated on wait for the work before it releases them: no use is recorded, so that memory which is released can be given out
+// again at once, however far the program is ahead of the device. It is for packages of this module, which alone can write the key.
 func Addresses(_ training.Key, e Exec, ts ...*Tensor) ([]device.Ptr, error) {
 	const name = "Addresses"
 	if err := e.valid(name); err != nil {
@@ -24,8 +24,8 @@ func Addresses(_ training.Key, e Exec, ts ...*Tensor) ([]device.Ptr, error) {
 		case !t.IsContiguous():
 			return nil, shapeErr(name, []Shape{t.Shape().Clone()}, "strides %v; the elements must lie in one run", t.Strides())
 		}
-		if err := t.storage.usedOn(e.stream.ID(), e); err != nil {
-			return nil, wrap(name, err)
+		if t.storage.abandoned() {
+			return nil, wrap(name, t.storage.usedOn(e.stream.ID(), e)) // says so
 		}
 		if all[i] = t.storage.block.Ptr(); all[i] != 0 {
 			all[i] = all[i].Add(uint64(t.layout.offset) * uint64(t.dtype.Size()))

@@ -66,7 +66,7 @@ func (d *DataParallel) sendTogether(dt tensor.DType, ts []*tensor.Tensor) error 
 	if err := d.broadcast("broadcast of buffers", flat); err != nil {
 		return err
 	}
-	if err := d.ahead(); err != nil {
+	if err := d.meet(); err != nil {
 		return err
 	}
 	if d.comm.Rank() == 0 {

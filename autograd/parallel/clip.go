@@ -1,6 +1,8 @@
 package parallel
 
 import (
+	"context"
+
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -75,7 +77,11 @@ func (d *DataParallel) agree(op string, t *tensor.Tensor, how comm.Op) error {
 	if err := d.allReduce(op, t, how); err != nil {
 		return err
 	}
-	return order(d.side.Stream(), t.Exec().Stream())
+	err := order(d.side.Stream(), t.Exec().Stream())
+	if err != nil {
+		_ = d.side.Stream().Synchronize(context.Background()) // t is released next
+	}
+	return err
 }
 
 // AgreeOverflow makes all ranks have found an infinite or NaN gradient if one of them has, in the flag found, one float32 that is not 0 then. It is what an amp.GradScaler asks for

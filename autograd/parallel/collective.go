@@ -19,8 +19,9 @@ var key = training.Key{}
 // steps has the norms of many tensors at once.
 var steps = tensor.Steps(key)
 
-// collect enqueues a collective on the communication stream, with the memory of tensors as its buffers. What is on the stream that they were written on comes
-// first: the caller has ordered them (behind). Their use is recorded, so that they may be released when it returns.
+// collect enqueues a collective on the communication stream, with the memory of tensors as its buffers. The caller has put it behind what is on the streams that work on
+// the tensors (behind), and has those wait for it (ahead) before it releases them. Then their memory is free for whatever comes next at once: were their use
+// recorded instead, it would be so only when the device has come there, and a program that is ahead of its device, as all are, would take new memory for each bucket and unit.
 func (d *DataParallel) collect(op string, do func(s device.Stream, b []comm.Buffer) error, ts ...*tensor.Tensor) error {
 	at, err := tensor.Addresses(key, d.side, ts...)
 	if err != nil {

@@ -36,7 +36,7 @@ func (d *DataParallel) gather(b *bucket) error {
 	if err != nil {
 		return err
 	}
-	b.full = full
+	b.full, b.waited = full, false
 	mark(full, memmeter.Parameter)
 	if err := d.behind(); err != nil { // the last step, and earlier work on what is now the memory of full
 		return err
@@ -52,7 +52,11 @@ func (d *DataParallel) use(b *bucket) error {
 	if err := d.gather(b); err != nil {
 		return err
 	}
-	return d.on.Stream().Wait(b.ready)
+	if err := d.on.Stream().Wait(b.ready); err != nil {
+		return err
+	}
+	b.waited = true
+	return nil
 }
 
 // place gives the parameters of a bucket their values.
@@ -84,8 +88,11 @@ func (d *DataParallel) unplace(g *autograd.Graph, b *bucket) {
 	b.installed = false
 }
 
-// free gives the memory of a bucket's parameters back.
-func (b *bucket) free() {
+// free gives the memory of a bucket's parameters back. What was sent for and not used may still be under way.
+func (d *DataParallel) free(b *bucket) {
+	if !b.waited {
+		_ = d.meet() // it has waited, also if there is an error, which the next wait has too
+	}
 	b.full.Release()
 	b.full = nil
 }
@@ -98,7 +105,7 @@ func (d *DataParallel) vacate(g *autograd.Graph) {
 	for _, b := range d.buckets {
 		if b.full != nil {
 			d.unplace(g, b)
-			b.free()
+			d.free(b)
 		}
 		b.open = 0
 	}
@@ -110,7 +117,7 @@ func (d *DataParallel) leaveBackward(b *bucket) {
 		return
 	}
 	d.unplace(d.graph, b)
-	b.free()
+	d.free(b)
 }
 
 // runSharded is Run for ZeRO 3.
@@ -198,7 +205,7 @@ func (w watcher) Leave(g *autograd.Graph, m autograd.Located) {
 		}
 		d.unplace(g, b)
 		if d.forward {
-			b.free() // in backward its nodes come next
+			d.free(b) // in backward its nodes come next
 		}
 	}
 }
@@ -296,7 +303,8 @@ func (d *DataParallel) Unshard() error {
 		return err
 	}
 	for _, b := range d.buckets {
-		b.free() // the parameters hold the memory
+		b.full.Release() // the parameters hold the memory
+		b.full = nil
 	}
 	return d.Close()
 }

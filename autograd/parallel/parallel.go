@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"context"
 	"errors"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -32,6 +33,7 @@ type DataParallel struct {
 	noSync    bool
 	next      int      // in launch: how many have been reduced in this pass
 	arrivals  int      // gradients of the pass under way
+	reduced   *bucket  // the last one that was reduced, whose whole gradients are there until the graph's stream has waited for that
 	completed []*param // in the order in which this pass has finished their gradients
 
 	gathering // ZeRO 3
@@ -208,6 +210,15 @@ func (d *DataParallel) ahead() error {
 		return nil
 	}
 	return order(d.side.Stream(), d.on.Stream())
+}
+
+// meet is ahead where memory is released next, also when there is no event to wait for.
+func (d *DataParallel) meet() error {
+	err := d.ahead()
+	if err != nil {
+		_ = d.side.Stream().Synchronize(context.Background()) // it tells what the other error has not
+	}
+	return err
 }
 
 // Module is the model.

@@ -179,6 +179,9 @@ func (d *DataParallel) reduce(b *bucket) error {
 		}
 		return d.allReduce("all-reduce "+what, b.grad, comm.Mean)
 	}
+	if err := d.dropReduced(); err != nil {
+		return err
+	}
 	var err error
 	shard := b.shard(d.comm.Size())
 	if d.set.stage == 1 { // in place: the gradients stay, and the rank's part is in its place
@@ -196,9 +199,27 @@ func (d *DataParallel) reduce(b *bucket) error {
 	if err := d.reduceScatter("reduce-scatter "+what, b.own, b.grad); err != nil {
 		return err
 	}
-	b.grad.Release() // with ZeRO 1 own keeps it
-	b.grad = nil
+	if d.set.stage == 1 { // own keeps the memory, and all of it
+		b.grad.Release()
+		b.grad = nil
+		return nil
+	}
+	d.reduced = b
 	return nil
+}
+
+// dropReduced releases the whole gradients of the bucket that was reduced before, when the graph's stream has waited for it: it can be one bucket ahead of the communication, and
+// not more, so that the gradients of two are there at most.
+func (d *DataParallel) dropReduced() error {
+	b := d.reduced
+	if b == nil {
+		return nil
+	}
+	d.reduced = nil
+	err := d.meet()
+	b.grad.Release()
+	b.grad = nil
+	return err
 }
 
 // ended is what happens at the end of a backward pass over g.
@@ -212,6 +233,10 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 	}
 	if err == nil {
 		err = d.finish()
+	}
+	if err != nil && d.side.Stream() != nil {
+		err = errors.Join(err, d.meet())
+		d.reduced = nil
 	}
 	d.vacate(g)
 	if err != nil {
@@ -247,6 +272,9 @@ func (d *DataParallel) finish() error {
 	}
 	used, err := d.usedAnywhere()
 	if err != nil {
+		return err
+	}
+	if err := d.dropReduced(); err != nil {
 		return err
 	}
 	if err := d.ahead(); err != nil {

@@ -19,6 +19,7 @@ type sharded struct {
 	pieces []*piece       // what the rank has of each parameter, in the order of the shard
 
 	ready     device.Event // with ZeRO 3: the gather has finished
+	waited    bool         // with ZeRO 3: the graph's stream waits for it
 	installed bool         // with ZeRO 3: the parameters have their values
 	open      int          // with ZeRO 3: forward passes under way that use it
 	saved     int          // with ZeRO 3: what operations have saved of it for backward

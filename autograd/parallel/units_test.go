@@ -119,8 +119,14 @@ func TestZeRO3_HasTwoUnitsAtATime(t *testing.T) {
 				}
 				most = max(most, n)
 			}
+			gathered, before := make([]int64, depth), int64(0)
 			for i := range depth {
 				_, err := nn.RegisterForwardHook(m.At(i), func(nn.Module, *autograd.Variable, *autograd.Variable) (*autograd.Variable, error) {
+					gathered[i] = r.comm.Stats().AllGather.Calls - before
+					return nil, nil
+				})
+				require.NoError(r.t, err)
+				_, err = nn.RegisterForwardHook(m.At(i), func(nn.Module, *autograd.Variable, *autograd.Variable) (*autograd.Variable, error) {
 					whole()
 					return nil, nil
 				})
@@ -129,11 +135,19 @@ func TestZeRO3_HasTwoUnitsAtATime(t *testing.T) {
 			}
 			for step := range 3 {
 				r.alloc.(*memory.Caching).ResetPeakStats()
+				before = r.comm.Stats().AllGather.Calls
 				held := r.alloc.Stats().AllocatedBytes.All.Current
 				if err := errors.Join(r.backward(d, width), opt.Step()); err != nil {
 					return err
 				}
 				opt.ZeroGrad()
+				for i, n := range gathered {
+					want := int64(i + 1)
+					if step > 0 { // the next one is on its way
+						want = min(want+1, depth)
+					}
+					require.Equal(r.t, want, n, "step %d, layer %d", step, i)
+				}
 				require.Equal(r.t, 1, most, "the next one has no values yet")
 				// two units, one unit's gradients twice (as backward has made them, and in their bucket), its shard and those of the others, and activations of some kilobytes
 				require.Less(r.t, r.alloc.Stats().AllocatedBytes.All.Peak-held, int64(4*unit+depth*unit/2+16<<10), "step %d", step)
