@@ -102,8 +102,11 @@ func (b Base) Barrier(ctx context.Context) error {
 	if ctx == nil {
 		return p.fail(opBarrier, device.ErrInvalidValue, "the context is nil")
 	}
+	if err := p.transport.Barrier(ctx); err != nil {
+		return err
+	}
 	p.counts.add(Call{Operation: opBarrier}, p.rank, p.size)
-	return p.transport.Barrier(ctx)
+	return nil
 }
 
 // enqueue checks what this rank can check alone, and counts what was enqueued.

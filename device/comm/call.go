@@ -30,12 +30,13 @@ type Call struct {
 // String is the call as errors show it: "AllReduce(sum, 8 float32)". The count is that of what each rank gives.
 func (c Call) String() string {
 	switch c.Operation {
-	case opBarrier:
-		return opBarrier + "()"
 	case opBroadcast:
 		return fmt.Sprintf("%s(%d %v, root %d)", c.Operation, c.Src.Count, c.Src.Type, c.Root)
 	case opAllReduce, opReduceScatter:
 		return fmt.Sprintf("%s(%v, %d %v)", c.Operation, c.Op, c.Src.Count, c.Src.Type)
+	}
+	if !c.Src.Type.Valid() {
+		return c.Operation + "()" // Barrier has no buffers, nor have the ends of a group
 	}
 	return fmt.Sprintf("%s(%d %v)", c.Operation, c.Src.Count, c.Src.Type)
 }

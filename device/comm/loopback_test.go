@@ -48,7 +48,7 @@ func TestLoopback_Conforms(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			comms := group(t, time.Minute, n)
-			require.NoError(t, errors.Join(each(comms, commtest.Check)...))
+			require.NoError(t, errors.Join(each(comms, func(c comm.Comm) error { return commtest.Check(c) })...))
 			require.NoError(t, errors.Join(each(comms, comm.Comm.Close)...))
 		})
 	}
@@ -58,7 +58,7 @@ func TestLoopback_OnOneDeviceForAllRanksConforms(t *testing.T) {
 	d := host.New()
 	comms, err := comm.Loopback(d, d, d, d)
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(each(comms, commtest.Check)...))
+	require.NoError(t, errors.Join(each(comms, func(c comm.Comm) error { return commtest.Check(c) })...))
 	count, _ := d.Live()
 	require.Zero(t, count)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/sparse"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
@@ -137,6 +138,13 @@ var functions = map[string]any{
 	"checkpoint.Tensor":                  checkpoint.Tensor,
 	"checkpoint.Tensors":                 checkpoint.Tensors,
 	"checkpoint.Value[int]":              checkpoint.Value[int],
+	"comm.AbortCause":                    comm.AbortCause,
+	"comm.Late":                          comm.Late,
+	"comm.Loopback":                      comm.Loopback,
+	"comm.LoopbackWithin":                comm.LoopbackWithin,
+	"comm.Mismatch":                      comm.Mismatch,
+	"comm.NewBase":                       comm.NewBase,
+	"comm.Simulated":                     comm.Simulated,
 	"data.Concat":                        data.Concat,
 	"data.DropLast":                      data.DropLast,
 	"data.Elements[bool]":                data.Elements[bool],
@@ -851,6 +859,17 @@ var types = []reflect.Type{
 	reflect.TypeFor[checkpoint.StateOptimizer](),
 	reflect.TypeFor[checkpoint.Stateful[int]](),
 	reflect.TypeFor[checkpoint.ValueError](),
+	reflect.TypeFor[comm.Base](),
+	reflect.TypeFor[comm.Buffer](),
+	reflect.TypeFor[comm.Call](),
+	reflect.TypeFor[comm.Comm](),
+	reflect.TypeFor[comm.Error](),
+	reflect.TypeFor[comm.Fault](),
+	reflect.TypeFor[comm.Op](),
+	reflect.TypeFor[comm.Order](),
+	reflect.TypeFor[comm.Stats](),
+	reflect.TypeFor[comm.Traffic](),
+	reflect.TypeFor[comm.Transport](),
 	reflect.TypeFor[data.ArgumentError](),
 	reflect.TypeFor[data.Array](),
 	reflect.TypeFor[data.Batch](),
@@ -1172,6 +1191,12 @@ var sentinels = []error{
 	autograd.ErrReentrant,
 	autograd.ErrReleased,
 	autograd.ErrSecondBackward,
+	comm.ErrAborted,
+	comm.ErrLibrary,
+	comm.ErrMismatch,
+	comm.ErrPeer,
+	comm.ErrTimeout,
+	comm.ErrUnavailable,
 	device.ErrClosed,
 	device.ErrInvalidValue,
 	device.ErrLaunch,

@@ -19,8 +19,11 @@ import (
 var sizes = []int{0, 1, 7, 1024, 20_011}
 
 // Check tries all operations on a rank's Comm, with all types, several sizes, in place and not, on the default stream and on another
-// one. All ranks call it together. It returns the first difference.
-func Check(c comm.Comm) error {
+// one. All ranks call it together. It returns the first difference. counts are the elements per rank, if not the usual ones.
+func Check(c comm.Comm, counts ...int) error {
+	if len(counts) == 0 {
+		counts = sizes
+	}
 	queue, err := c.Device().NewStream()
 	if err != nil {
 		return err
@@ -30,8 +33,8 @@ func Check(c comm.Comm) error {
 		return errors.Join(err, queue.Close())
 	}
 	err = errors.Join(
-		checkStream(c, c.Device().DefaultStream(), memory, sizes),
-		checkStream(c, queue, memory, sizes[:3]),
+		checkStream(c, c.Device().DefaultStream(), memory, counts),
+		checkStream(c, queue, memory, counts[:min(3, len(counts))]),
 		checkRounding(c, memory),
 		checkSameBits(c, memory),
 		checkOrder(c, memory),

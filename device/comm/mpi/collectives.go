@@ -10,11 +10,14 @@ import (
 	"github.com/cistern-ml/cistern/device/internal/osmem"
 )
 
-func now() time.Time { return time.Now() }
+// patience begins a wait.
+func (e *engine) patience() *patience {
+	return &patience{since: time.Now(), limit: e.options.TimeLimit}
+}
 
 // perform does one collective on memory of this process, in the engine's goroutine.
 func (e *engine) perform(c comm.Call) *comm.Fault {
-	p := &patience{since: now()}
+	p := e.patience()
 	if e.options.Check {
 		if f := e.compare(c, p); f != nil {
 			return f
@@ -35,9 +38,10 @@ func (e *engine) perform(c comm.Call) *comm.Fault {
 	return e.begin(e.lib.Barrier(e.data, e.request), p)
 }
 
-// barrier is perform for the end of the group.
+// barrier is perform for the end of the group. It is not among the collectives, where MPI may take it for a part of one that other ranks
+// are in.
 func (e *engine) barrier() *comm.Fault {
-	return e.begin(e.lib.Barrier(e.data, e.request), &patience{since: now()})
+	return e.begin(e.lib.Barrier(e.talk.comm, e.request), e.patience())
 }
 
 // begin waits for a request that was begun, if it was.
@@ -61,13 +65,35 @@ func (e *engine) compare(c comm.Call, p *patience) *comm.Fault {
 	if f := e.begin(e.lib.Allgather(e.lib.InPlace, osmem.Address(all), width, e.data, e.request), p); f != nil {
 		return f
 	}
-	text := func(rank int) string { return cString(all[width*rank:][:width]) }
+	texts := make(map[int]string)
 	for rank := range e.size {
-		if text(rank) != text(0) {
-			return comm.Mismatch(0, text(0), rank, text(rank))
+		texts[rank] = cString(all[width*rank:][:width])
+	}
+	return disagreement(texts)
+}
+
+// disagreement is the fault of the first rank that calls something else than most do.
+func disagreement(texts map[int]string) *comm.Fault {
+	votes := make(map[string]int)
+	for _, text := range texts {
+		votes[text]++
+	}
+	most := -1
+	for rank, text := range texts { // of equally many, those of the lowest rank
+		if most < 0 || votes[text] > votes[texts[most]] || votes[text] == votes[texts[most]] && rank < most {
+			most = rank
 		}
 	}
-	return nil
+	odd := -1
+	for rank, text := range texts {
+		if text != texts[most] && (odd < 0 || rank < odd) {
+			odd = rank
+		}
+	}
+	if odd < 0 {
+		return nil
+	}
+	return comm.Mismatch(most, texts[most], odd, texts[odd])
 }
 
 // noMemory is the fault of a rank that has no memory for what it must exchange.

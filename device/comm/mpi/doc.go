@@ -20,7 +20,11 @@
 // MPI could make from its own threads and which would round at each step. A cast to float32 before would double the bytes.
 //
 // Memory of host devices is used where it lies, outside Go's heap. For a GPU the data is copied to pinned memory and back, and the call
-// waits for that: it is meant for start-up and for small things. Package nccl is the way between GPUs.
+// waits for that and for the other ranks: it is meant for start-up and for small things.
+//
+// The engine's goroutine keeps a processor busy while a collective is under way, if nobody else wants it. Open MPI's mpirun ties each of few
+// ranks to one core, which it shares with the whole program then: --bind-to none, or one rank per several cores (--map-by slot:PE=n), lets
+// communication and computing overlap.
 //
 // # Faults
 //

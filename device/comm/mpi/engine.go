@@ -29,7 +29,7 @@ type engine struct {
 	next    uint64         // number of the collective that is in turn
 	waiting map[uint64]job // those that came before their turn
 	current *comm.Call     // being done; nil between collectives
-	last    string         // the collective before, for answers
+	history history        // for answers
 	scratch scratch
 	talk    talk
 	peers   peers
@@ -97,7 +97,8 @@ func (e *engine) open() error {
 	if err := e.talk.open(e.lib, side, e.rank, e.size); err != nil {
 		return openError(comm.ErrLibrary, err.Error())
 	}
-	if f := e.introduce(); f != nil {
+	if f := e.introduce(); f != nil { // another rank may be through here, and have ended the group
+		e.talk.farewell(f)
 		return f.On(backend, e.rank, "Open")
 	}
 	return nil
@@ -196,8 +197,9 @@ func (e *engine) serve() {
 // do does one collective and answers it, in case of a fault when the others have been told.
 func (e *engine) do(j job) {
 	e.current = &j.call
+	e.history.add(e.next, j.call)
 	f := e.perform(j.call)
-	e.current, e.last = nil, j.call.String()
+	e.current = nil
 	e.next++
 	if f != nil {
 		e.end(f)
@@ -236,10 +238,11 @@ func (e *engine) finish() {
 	if e.ended() == nil {
 		c := comm.Call{Operation: "Close"}
 		e.current = &c
-		if f = e.barrier(); f == nil {
-			f = e.leave()
+		if f = e.barrier(); f != nil {
+			e.end(f)
+		} else {
+			f = e.leave() // after which nobody can be told
 		}
-		e.end(f)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -258,6 +261,9 @@ func (e *engine) leave() *comm.Fault {
 		return libraryFault(err)
 	}
 	e.scratch.free()
+	if err := e.talk.release(); err != nil {
+		return libraryFault(err)
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cistern-ml/cistern/device/comm"
@@ -37,6 +39,7 @@ var reasons = []error{comm.ErrAborted, comm.ErrTimeout, comm.ErrMismatch, comm.E
 // A slot is a request and a notice in memory outside Go's heap, where MPI may work on it as long as it likes.
 const (
 	slotBytes   = 512
+	slabBytes   = 32 * slotBytes
 	noticeAt    = 16 // behind the request
 	noticeBytes = slotBytes - noticeAt
 	headBytes   = 40
@@ -72,15 +75,22 @@ func (s slot) read() notice {
 		text: string(text)}
 }
 
+// sending is a notice on its way.
+type sending struct {
+	slot
+	to int
+}
+
 // talk is the channel.
 type talk struct {
 	lib        *libmpi.Library
 	comm       libmpi.Comm
 	rank, size int
-	in         slot   // always receiving
-	out        []slot // being sent
+	in         slot // always receiving
+	out        []sending
 	free       []slot
-	left       []bool // by rank: has sent an ending
+	slabs      []uintptr // that the slots are in
+	left       []bool    // by rank: has sent an ending
 }
 
 // open begins to receive.
@@ -97,12 +107,12 @@ func (t *talk) open(lib *libmpi.Library, c libmpi.Comm, rank, size int) error {
 // slot returns one that is free.
 func (t *talk) slot() (slot, error) {
 	if len(t.free) == 0 {
-		const slots = 32
-		p, err := osmem.Alloc(slots * slotBytes)
+		p, err := osmem.Alloc(slabBytes)
 		if err != nil {
 			return 0, err
 		}
-		for i := range uintptr(slots) {
+		t.slabs = append(t.slabs, p)
+		for i := range uintptr(slabBytes / slotBytes) {
 			t.free = append(t.free, slot(p+i*slotBytes))
 		}
 	}
@@ -124,7 +134,7 @@ func (t *talk) send(to int, n notice) {
 	n.from = t.rank
 	s.write(n)
 	if t.lib.Send(s.notice(), noticeBytes, to, t.comm, s.request()) == nil {
-		t.out = append(t.out, s)
+		t.out = append(t.out, sending{s, to})
 	}
 }
 
@@ -162,7 +172,7 @@ func (t *talk) sweep() {
 			kept = append(kept, s)
 			continue
 		}
-		t.free = append(t.free, s)
+		t.free = append(t.free, s.slot)
 	}
 	t.out = kept
 }
@@ -181,7 +191,7 @@ func (t *talk) farewell(f *comm.Fault) {
 		}
 	}
 	if n.reason == 0 && f.Err != comm.ErrAborted { // the cause's text goes along, and the rest of the error is lost
-		n.text = f.Err.Error()
+		n.text = strings.TrimPrefix(f.Err.Error(), comm.ErrAborted.Error()+": ")
 	}
 	t.sendAll(n)
 	t.left[t.rank] = true
@@ -189,21 +199,25 @@ func (t *talk) farewell(f *comm.Fault) {
 		if _, _, err := t.next(); err != nil {
 			return
 		}
-		if len(t.out) == 0 && t.allLeft(f) {
+		if t.allLeft(f) {
 			return
 		}
 		pause(tries)
 	}
 }
 
-// allLeft reports whether all that can have said that the group has ended.
+// allLeft reports whether all that can have been told that the group has ended, and have said so.
 func (t *talk) allLeft(f *comm.Fault) bool {
+	gone := -1
+	if errors.Is(f.Err, comm.ErrPeer) {
+		gone = f.Peer
+	}
 	for rank, left := range t.left {
-		if !left && !(rank == f.Peer && errors.Is(f.Err, comm.ErrPeer)) {
+		if !left && rank != gone {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(t.out, func(s sending) bool { return s.to != gone })
 }
 
 // fault is the one that an ending tells of.
@@ -213,6 +227,17 @@ func (n notice) fault() *comm.Fault {
 		f.Err = reasons[n.reason]
 	}
 	return f
+}
+
+// release gives the memory back, when MPI has ended.
+func (t *talk) release() error {
+	for _, p := range t.slabs {
+		if err := osmem.Free(p, slabBytes); err != nil {
+			return err
+		}
+	}
+	t.slabs, t.free = nil, nil
+	return nil
 }
 
 // close stops receiving, when all ranks have come to Close.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/internal/osmem"
@@ -34,7 +35,7 @@ func (e *engine) introduce() *comm.Fault {
 	all := osmem.Bytes(memory, uint64(e.size*peerBytes))
 	self().write(all[e.rank*peerBytes:][:peerBytes])
 	e.current = &comm.Call{Operation: "Open"}
-	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: now()})
+	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: time.Now(), limit: comm.DefaultTimeLimit})
 	e.current = nil
 	if f != nil {
 		return f // MPI may still use the memory
@@ -54,12 +55,9 @@ func self() peer {
 	p.host, _ = os.Hostname() // only for texts
 	_, p.started, _ = processState(p.pid)
 	h := fnv.New64a()
-	for _, file := range []string{"/proc/sys/kernel/random/boot_id"} {
-		text, _ := os.ReadFile(file)
-		_, _ = h.Write(text)
-	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // what cannot be read is the same for all: then the host's name decides
 	space, _ := os.Readlink("/proc/self/ns/pid")
-	_, _ = h.Write([]byte(p.host + space))
+	_, _ = h.Write([]byte(string(boot) + p.host + space))
 	p.machine = h.Sum64()
 	return p
 }

@@ -7,17 +7,23 @@ import (
 	"github.com/cistern-ml/cistern/device/comm"
 )
 
-// pause is what a rank does between two looks at a request. At first it looks again at once, as small collectives are done within
-// microseconds; then it gives the processor away, which the program's own work needs, or another rank on the same core.
+// pause is what a rank does between two looks at a request. Small collectives are done within microseconds, and what large ones move at a
+// look is a piece of some kilobytes, so it only lets other threads go first. After a while it is likely that another rank computes, and
+// it sleeps between looks.
 func pause(tries int) {
-	const spins = 64
-	if tries >= spins {
-		time.Sleep(20 * time.Microsecond)
+	const spins, yields = 16, 300
+	switch {
+	case tries < spins:
+	case tries < yields || tries%8 != 0:
+		yield()
+	default:
+		doze()
 	}
 }
 
 // patience is one rank's wait for the others in one collective.
 type patience struct {
+	limit   time.Duration
 	since   time.Time
 	looked  time.Time      // when it last listened
 	checked time.Time      // when it last looked at the processes of this machine
@@ -37,7 +43,7 @@ func (e *engine) wait(p *patience) *comm.Fault {
 	for tries := 0; ; tries++ {
 		done, err := e.lib.Test(e.request)
 		if err != nil {
-			return libraryFault(err)
+			return e.explain(err, p)
 		}
 		if done {
 			return nil
@@ -73,9 +79,8 @@ func (e *engine) attend(p *patience) *comm.Fault {
 		}
 	}
 	switch {
-	case p.asked.IsZero() && now.Sub(p.since) >= e.options.TimeLimit:
-		p.asked, p.answers = now, make(map[int]notice)
-		e.talk.sendAll(notice{kind: question})
+	case p.asked.IsZero() && now.Sub(p.since) >= p.limit:
+		e.ask(p)
 	case !p.asked.IsZero() && now.Sub(p.asked) >= grace:
 		return e.judge(p)
 	}
@@ -101,7 +106,7 @@ func (e *engine) listenWith(p *patience) *comm.Fault {
 		}
 		switch n.kind {
 		case question:
-			e.talk.send(n.from, e.whereabouts())
+			e.talk.send(n.from, e.whereabouts(n.number))
 		case answer:
 			if p.answers != nil {
 				p.answers[n.from] = n
@@ -112,17 +117,76 @@ func (e *engine) listenWith(p *patience) *comm.Fault {
 	}
 }
 
-// whereabouts is the answer to a question.
-func (e *engine) whereabouts() notice {
-	n := notice{kind: answer, number: e.next, text: e.last}
-	if e.current != nil {
-		n.busy, n.text = true, e.current.String()
+// ask asks all others where they are.
+func (e *engine) ask(p *patience) {
+	p.asked, p.answers = time.Now(), make(map[int]notice)
+	e.talk.sendAll(notice{kind: question, number: e.next})
+}
+
+// history is the calls that a rank has begun last, for the question what it called at a number where another one still waits.
+type history [64]struct {
+	number uint64
+	call   comm.Call
+}
+
+func (h *history) add(number uint64, c comm.Call) {
+	h[number%uint64(len(h))].number, h[number%uint64(len(h))].call = number, c
+}
+
+// text is the call of a number, "" if it is not known.
+func (h *history) text(number uint64) string {
+	if one := h[number%uint64(len(h))]; one.number == number && one.call.Operation != "" {
+		return one.call.String()
+	}
+	return ""
+}
+
+// whereabouts is the answer to a question of a rank that is in the collective of a number.
+func (e *engine) whereabouts(asked uint64) notice {
+	n := notice{kind: answer, number: e.next, busy: e.current != nil}
+	switch {
+	case asked < e.next:
+		n.text = e.history.text(asked)
+	case n.busy:
+		n.text = e.current.String()
+	case e.next > 0:
+		n.text = e.history.text(e.next - 1)
 	}
 	return n
 }
 
+// differs returns the fault of a rank that called something else at this rank's number, if one of those who have answered did.
+func (e *engine) differs(p *patience) *comm.Fault {
+	texts := map[int]string{e.rank: e.current.String()}
+	for rank, a := range p.answers {
+		if there := a.number > e.next || a.number == e.next && a.busy; there && a.text != "" {
+			texts[rank] = a.text
+		}
+	}
+	return disagreement(texts)
+}
+
+// explain is the fault when MPI has refused to go on with a collective. Mostly a rank has called something else, of which MPI only saw that
+// its bytes do not fit: so the others are asked.
+func (e *engine) explain(err error, p *patience) *comm.Fault {
+	e.ask(p)
+	for tries := 0; len(p.answers) < e.size-1 && time.Since(p.asked) < grace; tries++ {
+		if f := e.listenWith(p); f != nil {
+			return f
+		}
+		pause(tries)
+	}
+	if f := e.differs(p); f != nil {
+		return f
+	}
+	return libraryFault(err)
+}
+
 // judge finds out from the answers who is to blame for a collective that has taken longer than the time limit.
 func (e *engine) judge(p *patience) *comm.Fault {
+	if f := e.differs(p); f != nil {
+		return f
+	}
 	mine := e.current.String()
 	var silent, late []int
 	for rank := range e.size {
@@ -131,19 +195,17 @@ func (e *engine) judge(p *patience) *comm.Fault {
 		case rank == e.rank:
 		case !answered:
 			silent = append(silent, rank)
-		case a.busy && a.number == e.next && a.text != mine:
-			return comm.Mismatch(e.rank, mine, rank, a.text)
 		case a.number < e.next || a.number == e.next && !a.busy:
 			late = append(late, rank)
 		}
 	}
 	if len(silent) > 0 {
-		f := comm.Late(silent, mine, e.options.TimeLimit)
+		f := comm.Late(silent, mine, p.limit)
 		f.Err = comm.ErrPeer
 		f.Detail += ", which does not answer" + e.peers.state(silent[0])
 		return f
 	}
-	f := comm.Late(late, mine, e.options.TimeLimit)
+	f := comm.Late(late, mine, p.limit)
 	if len(late) > 0 {
 		f.Detail += whereLate(p.answers[late[0]])
 	} else {

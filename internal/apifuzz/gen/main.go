@@ -28,7 +28,7 @@ const (
 // nothing to offer on a machine without one.
 var packages = []string{
 	"amp", "autograd", "autograd/checkpoint", "autograd/data", "autograd/data/images", "autograd/dist", "autograd/gradcheck",
-	"autograd/matrix", "autograd/nn", "autograd/nn/generate", "autograd/optim", "autograd/sparse", "device", "device/host", "device/sim",
+	"autograd/matrix", "autograd/nn", "autograd/nn/generate", "autograd/optim", "autograd/sparse", "device", "device/comm", "device/host", "device/sim",
 	"memory", "memory/memprof", "memory/pinned", "tensor", "tensor/dense", "tensor/safetensors", "tensor/linalg", "device/dtype",
 }
 

@@ -6,11 +6,9 @@ package reduce
 
 import (
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/cistern-ml/cistern/device/dtype"
-	"github.com/x448/float16"
 )
 
 // Kind says how to combine. The numbers are those of comm.Op.
@@ -38,9 +36,9 @@ func Combine(dst []byte, srcs [][]byte, kind Kind, t dtype.DType) {
 	case dtype.Int64:
 		combine[int64](dst, srcs, kind)
 	case dtype.Float16:
-		combineHalves(dst, srcs, kind, float16Bits, float16Value)
+		combineHalves(dst, srcs, kind, loadFloat16, storeFloat16)
 	case dtype.BFloat16:
-		combineHalves(dst, srcs, kind, bfloat16Bits, bfloat16Value)
+		combineHalves(dst, srcs, kind, loadBfloat16, storeBfloat16)
 	default:
 		// invariant: package comm refuses other types before anything is enqueued.
 		panic(fmt.Sprintf("reduce: callers check the type with Can: %v", t))
@@ -85,28 +83,20 @@ func combine[T number](dst []byte, srcs [][]byte, kind Kind) {
 }
 
 // combineHalves is combine with float32 between.
-func combineHalves(dst []byte, srcs [][]byte, kind Kind, bits func(float32) uint16, value func(uint16) float32) {
+func combineHalves(dst []byte, srcs [][]byte, kind Kind, load func([]float32, []uint16), store func([]uint16, []float32)) {
 	var room, next [block]float32
 	out := slice[uint16](dst)
 	for at := 0; at < len(out); at += block {
 		acc := room[:min(block, len(out)-at)]
-		load(acc, slice[uint16](srcs[0])[at:], value)
+		load(acc, slice[uint16](srcs[0])[at:])
 		for _, src := range srcs[1:] {
-			load(next[:len(acc)], slice[uint16](src)[at:], value)
+			load(next[:len(acc)], slice[uint16](src)[at:])
 			accumulate(acc, next[:len(acc)], kind)
 		}
 		if kind == Mean {
 			divide(acc, float32(len(srcs)))
 		}
-		for i, v := range acc {
-			out[at+i] = bits(v)
-		}
-	}
-}
-
-func load(dst []float32, src []uint16, value func(uint16) float32) {
-	for i := range dst {
-		dst[i] = value(src[i])
+		store(out[at:], acc)
 	}
 }
 
@@ -138,20 +128,4 @@ func divide[T number](v []T, n T) {
 func slice[T number | uint16](b []byte) []T {
 	var element T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(element)))
-}
-
-func float16Bits(v float32) uint16  { return float16.Fromfloat32(v).Bits() }
-func float16Value(v uint16) float32 { return float16.Frombits(v).Float32() }
-
-// bfloat16Bits rounds to the nearest, and of two to the even one. A NaN stays one, also where its upper bits are 0.
-func bfloat16Bits(v float32) uint16 {
-	bits := math.Float32bits(v)
-	if v != v {
-		return uint16(bits>>16) | 0x40
-	}
-	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
-}
-
-func bfloat16Value(v uint16) float32 {
-	return math.Float32frombits(uint32(v) << 16)
 }

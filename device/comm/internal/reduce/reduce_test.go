@@ -8,6 +8,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 )
 
 func floats32(v ...float32) []byte {
@@ -76,4 +77,22 @@ func TestBfloat16Bits_IsTheNearest(t *testing.T) {
 	}
 	require.Equal(t, uint16(0x7f80), bfloat16Bits(math.MaxFloat32), "beyond the largest is infinity")
 	require.True(t, math.IsNaN(float64(bfloat16Value(bfloat16Bits(math.Float32frombits(0x7f800001))))))
+}
+
+func TestFloat16_ConvertsAsTheLibrary(t *testing.T) {
+	for v := range 1 << 16 {
+		want := float16.Frombits(uint16(v)).Float32()
+		got := float16Value(uint16(v))
+		require.True(t, got == want || want != want && got != got, "%#x", v)
+		for _, bits := range []uint32{math.Float32bits(want), math.Float32bits(want) + 0x1000, math.Float32bits(want) + 0xfff, math.Float32bits(want) + 0x1001} {
+			f := math.Float32frombits(bits)
+			a, b := float16Bits(f), float16.Fromfloat32(f).Bits()
+			require.True(t, a == b || f != f && a&0x7fff > 0x7c00, "%v: %#x, not %#x", f, a, b)
+		}
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 100_000 {
+		f := math.Float32frombits(r.Uint32())
+		require.True(t, float16Bits(f) == float16.Fromfloat32(f).Bits() || f != f, "%v", f)
+	}
 }

@@ -98,12 +98,18 @@ func (l *Library) handle(at uintptr) uintptr {
 	return uintptr(binary.LittleEndian.Uint64(osmem.Bytes(at, 8)))
 }
 
-// Init starts MPI on this thread, which alone will call it.
+// Init starts MPI on this thread, which alone will call it. Errors are returned from now on.
 func (l *Library) Init() error {
 	if err := l.do(initThread, 0, 0, uintptr(l.Funneled), l.out); err != nil {
 		return err
 	}
-	if got := int32(word(l.out)); got < l.Funneled {
+	got := int32(word(l.out))
+	l.keepSignalStack()
+	// Of the world itself, too: Open MPI reports there what goes wrong in parts of a collective, and by itself that ends the program.
+	if err := l.do(commSetErrhandler, l.World, l.ErrorsReturn); err != nil {
+		return err
+	}
+	if got < l.Funneled {
 		return fmt.Errorf("%v was built for programs of one thread (it provides level %d of %d)", l.ABI, got, l.Funneled)
 	}
 	return nil
@@ -112,13 +118,12 @@ func (l *Library) Init() error {
 // Finalize ends MPI. All ranks must call it.
 func (l *Library) Finalize() error { return l.do(finalize) }
 
-// Dup makes a communicator with the ranks of another, whose calls return errors.
+// Dup makes a communicator with the ranks and the errors of another.
 func (l *Library) Dup(c Comm) (Comm, error) {
 	if err := l.do(commDup, uintptr(c), l.out); err != nil {
 		return 0, err
 	}
-	made := Comm(l.handle(l.out))
-	return made, l.do(commSetErrhandler, uintptr(made), l.ErrorsReturn)
+	return Comm(l.handle(l.out)), nil
 }
 
 // Place is the rank in a communicator, and how many there are.

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/stretchr/testify/require"
 )
@@ -37,12 +39,12 @@ func TestMain(m *testing.M) {
 
 // outcome is how a rank has ended, in a file of the test's folder.
 type outcome struct {
-	Text                 string // of the error, "" without
-	Kind                 string // its sentinel
-	Operation, Backend   string
-	Rank, Peer           int
-	Live                 int // allocations left on the device
-	Seconds              float64 // from the beginning of the program, after Open
+	Text               string // of the error, "" without
+	Kind               string // its sentinel
+	Operation, Backend string
+	Rank, Peer         int
+	Live               int     // allocations left on the device
+	Seconds            float64 // from the beginning of the program, after Open
 }
 
 var sentinels = map[string]error{"aborted": comm.ErrAborted, "timeout": comm.ErrTimeout, "mismatch": comm.ErrMismatch, "peer": comm.ErrPeer,
@@ -56,6 +58,8 @@ type arguments struct {
 	Fault     string // what happens to it
 	After     int    // how many collectives come before it
 	Pieces    int    // if not 0, bytes of messages and of scratch memory
+	Counts    []int  // for commtest.Check
+	Driver    string // the file of a driver without a GPU, whose device the rank uses
 }
 
 // rankMain is one rank: it opens the group, runs the program, and writes the outcome.
@@ -68,16 +72,26 @@ func rankMain(name string) int {
 	if args.Pieces > 0 {
 		messageBytes, scratchBytes = args.Pieces, args.Pieces
 	}
-	d := host.New()
+	d, err := testDevice(args.Driver)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
 	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check})
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
 		return 4
 	}
+	pid := filepath.Join(os.Getenv(folderVariable), fmt.Sprintf("pid%d", c.Rank()))
+	if err := os.WriteFile(pid, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return 6
+	}
 	began := time.Now()
 	err = programs[name](c, args)
 	o := outcome{Rank: c.Rank(), Peer: -1, Seconds: time.Since(began).Seconds()}
-	o.Live, _ = d.Live()
+	if d, ok := d.(*host.Device); ok {
+		o.Live, _ = d.Live()
+	}
 	record(o, err)
 	if closeErr := errors.Join(c.Close(), d.Close()); closeErr != nil && err == nil {
 		record(o, closeErr)
@@ -87,6 +101,18 @@ func rankMain(name string) int {
 		return 1
 	}
 	return 0
+}
+
+// testDevice is the device of a rank.
+func testDevice(driver string) (device.Device, error) {
+	if driver == "" {
+		return host.New(), nil
+	}
+	all, err := cuda.OpenLibrary(driver)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
 // record writes the outcome.
@@ -116,11 +142,13 @@ type launcher struct {
 	command []string
 	recover []string // options with which it lets the other ranks live when one dies
 	needs   string   // Debian's packages
+
+	killsAll bool // when one was killed by a signal, in spite of recover
 }
 
 var launcherList = []launcher{
-	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev"},
-	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev"},
+	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev", false},
+	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev", true},
 }
 
 // withLaunchers runs a test for each launcher that is installed. CISTERN_TEST_MPI=require makes a missing one a failure.
@@ -155,12 +183,21 @@ type launched struct {
 
 // start starts n ranks of a program.
 func (l launcher) start(t *testing.T, n int, program string, args arguments, options ...string) *launched {
-	arguments, err := json.Marshal(args)
-	require.NoError(t, err)
+	line := append(append([]string{}, l.command...), options...)
+	return startLine(t, append(line, "-n", strconv.Itoa(n), executable(t)), program, args)
+}
+
+// executable is this test's binary.
+func executable(t *testing.T) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	line := append(append([]string{}, l.command...), options...)
-	line = append(line, "-n", strconv.Itoa(n), self)
+	return self
+}
+
+// startLine starts a command that runs ranks of a program.
+func startLine(t *testing.T, line []string, program string, args arguments) *launched {
+	arguments, err := json.Marshal(args)
+	require.NoError(t, err)
 	r := &launched{t: t, folder: t.TempDir(), output: new(bytes.Buffer), ended: make(chan error, 1)}
 	r.command = exec.Command(line[0], line[1:]...)
 	r.command.Stdout, r.command.Stderr = r.output, r.output
@@ -201,8 +238,49 @@ func (r *launched) outcomes() map[int]outcome {
 	return all
 }
 
+// pids are the processes of the ranks that have opened the group.
+func (r *launched) pids() map[int]int {
+	files, err := filepath.Glob(filepath.Join(r.folder, "pid*"))
+	require.NoError(r.t, err)
+	all := make(map[int]int)
+	for _, file := range files {
+		rank, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(file), "pid"))
+		require.NoError(r.t, err)
+		if b, err := os.ReadFile(file); err == nil && len(b) > 0 {
+			all[rank], err = strconv.Atoi(string(b))
+			require.NoError(r.t, err)
+		}
+	}
+	return all
+}
+
+// until waits until a condition holds, and fails when it does not though the launcher has ended.
+func (r *launched) until(what string, condition func() bool) {
+	r.t.Helper()
+	var ended bool
+	require.Eventually(r.t, func() bool {
+		if condition() || ended {
+			return true
+		}
+		ended = len(r.ended) > 0 // and once more, for what came before the end
+		return false
+	}, patient, 10*time.Millisecond, "%s; %v", what, r.outcomes())
+	require.True(r.t, condition(), "%s, and the launcher has ended; %v\n%s", what, r.outcomes(), r.output)
+}
+
+// gone waits until the processes of the ranks have ended.
+func (r *launched) gone(pids map[int]int) {
+	r.t.Helper()
+	for rank, pid := range pids {
+		r.until(fmt.Sprintf("rank %d lives", rank), func() bool {
+			state, _, ok := processState(pid)
+			return !ok || state == 'Z'
+		})
+	}
+}
+
 // patient is how long a test waits for what should take seconds, on a machine that may be busy.
-const patient = 90 * time.Second
+const patient = 60 * time.Second
 
 // succeed runs a program on n ranks, none of which may fail.
 func (l launcher) succeed(t *testing.T, n int, program string, args arguments) {
@@ -232,14 +310,4 @@ func placeProgram(c comm.Comm, _ arguments) error {
 
 func TestOpen_IsTheLaunchersGroup(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) { l.succeed(t, 3, "place", arguments{}) })
-}
-
-// contains is for lists of words in texts.
-func contains(text string, words ...string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
 }
