@@ -200,3 +200,16 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// Graphs may work on another stream than the parameters', a new one in each pass.
+func TestData_OrdersTheStreamsOfGraphsAndParameters(t *testing.T) {
+	for stage := range 4 {
+		for _, parts := range []int{1, 2} {
+			t.Run(fmt.Sprintf("ZeRO %d, %d parts", stage, parts), func(t *testing.T) {
+				c := training{model: func() nn.Layer { return newTied(true, true) }, streams: true, accumulate: parts, steps: 6, opt: sgd}
+				c.options = []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(1000, 4000)}
+				requireClose(t, single(t, c), trained(t, 2, c), 2e-5)
+			})
+		}
+	}
+}

@@ -94,6 +94,7 @@ type training struct {
 	dtype      tensor.DType                                   // of the parameters, float32 if 0
 	scaler     func(d *parallel.DataParallel) *amp.GradScaler // nil for none
 	clip       float64
+	streams    bool // graphs work on another stream than the parameters'
 	steps      int
 	batch      int // of all ranks together
 	data       func(step int) (x []float32, y []int64)
@@ -155,6 +156,14 @@ func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Va
 	opts := []autograd.Option{autograd.WithAllocator(r.alloc)}
 	if c.autocast != 0 {
 		opts = append(opts, amp.Autocast(c.autocast))
+	}
+	if c.streams {
+		s, err := r.dev.NewStream()
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = s.Close() }() // after the graph is gone
+		opts = append(opts, autograd.WithStream(s))
 	}
 	g := autograd.NewGraph(r.dev, opts...)
 	defer g.Release()
