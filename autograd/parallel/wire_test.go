@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
@@ -165,6 +166,45 @@ func TestBackward_HidesReductions(t *testing.T) {
 					}
 					handle.Remove()
 					return r.backward(d, 64)
+				})
+			}) {
+				require.NoError(t, err, "rank %d", i)
+			}
+		})
+	}
+}
+
+// crossed runs its layers in another order than it lists them.
+type crossed struct {
+	nn.Base
+	C, B, A *nn.LinearLayer
+}
+
+func (m *crossed) Forward(x *autograd.Variable) *autograd.Variable {
+	return m.Scope(x, func(*autograd.Graph) *autograd.Variable { return m.B.Forward(m.C.Forward(m.A.Forward(x))) })
+}
+
+// The first pass reduces buckets in the reverse order of the parameters, the others in the order in which backward comes to them: when the last of three layers that backward comes to has its
+// gradient, those of the other two are on their way.
+func TestBackward_LearnsItsOrder(t *testing.T) {
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			for i, err := range together(ranks(t, 2), func(r *rank) error {
+				l := func() *nn.LinearLayer { return nn.Linear(16, 16, nn.NoBias()) }
+				m := nn.New(&crossed{A: l(), B: l(), C: l()})
+				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(1, 1)}, func(d *parallel.DataParallel) error {
+					var sent, before int64
+					count := func() int64 { s := r.comm.Stats(); return s.AllReduce.Calls + s.ReduceScatter.Calls }
+					m.A.Weight.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { sent = count() - before; return nil, nil })
+					for pass, want := range []int64{0, 2, 2} { // the first one waits for A, which is listed last
+						before = count()
+						if err := r.backward(d, 16); err != nil {
+							return err
+						}
+						require.Equal(t, want, sent, "pass %d", pass)
+						d.ZeroGrad()
+					}
+					return nil
 				})
 			}) {
 				require.NoError(t, err, "rank %d", i)
