@@ -44,6 +44,7 @@ type GradScaler struct {
 	growthInterval int
 	initScale      float64
 	initTracker    int32
+	agreed         OverflowAgreer
 	err            error // a setting that is not allowed
 
 	scale      *tensor.Tensor // one float32; nil until something is scaled
@@ -77,6 +78,22 @@ func BackoffFactor(v float64) ScalerOption {
 // GrowthInterval is how many steps without overflow make the scale grow; the default is 2000. It must be at least 1.
 func GrowthInterval(n int) ScalerOption {
 	return scalerOption(func(s *GradScaler) { s.growthInterval = n })
+}
+
+// OverflowAgreer decides with others whether a gradient overflowed: where several processes train one model, and each has a part of the gradients, all
+// leave a step out or none. A parallel.DataParallel is one.
+type OverflowAgreer interface {
+	// AgreeOverflow makes found, one float32 that is not 0 if a gradient here was infinite or NaN, what it is for all. Work on it is ordered by its stream.
+	AgreeOverflow(found *tensor.Tensor) error
+}
+
+// AgreedBy makes a decide with others whether a gradient overflowed, after each search of an optimizer's gradients: all of them call Unscale and Step in the same order. A nil a is none.
+func AgreedBy(a OverflowAgreer) ScalerOption {
+	return scalerOption(func(s *GradScaler) {
+		if s.agreed = nil; !isnil.Value(a) {
+			s.agreed = a
+		}
+	})
 }
 
 // NewGradScaler makes a GradScaler. It takes no memory. A setting that is not allowed is the error of Err and of all its methods.

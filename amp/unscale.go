@@ -107,6 +107,13 @@ func (s *GradScaler) inspect(p *progress, inv *tensor.Tensor, half bool) (err er
 			return err
 		}
 	}
+	if s.agreed != nil {
+		for _, q := range parts {
+			if err = s.agreed.AgreeOverflow(q.found); err != nil {
+				return err
+			}
+		}
+	}
 	p.drop()
 	for _, q := range parts {
 		p.found = append(p.found, q.found)

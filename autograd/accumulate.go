@@ -56,6 +56,11 @@ func (b *backward) settle(v *Variable) error {
 	if v.param == nil {
 		return v.keepOwnGrad(total)
 	}
+	if v.param.diverted != nil {
+		if taken, err := v.param.divert(total); taken || err != nil {
+			return err
+		}
+	}
 	if err := v.param.accumulate(total); err != nil || len(v.param.after.list) == 0 {
 		return err
 	}

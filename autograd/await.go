@@ -80,7 +80,7 @@ func Missing(_ training.Key, p *Parameter, name, otherwise string) error {
 func (p *Parameter) SetTensor(t *tensor.Tensor) error {
 	const name = "SetTensor"
 	switch {
-	case p == nil || p.wrong != nil:
+	case p == nil || p.wrong != nil || p.away != "":
 		return p.missingFor(name)
 	case t.Released():
 		return &tensor.ReleasedError{Op: name, Nil: t == nil}

@@ -99,6 +99,9 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 		if !returned {
 			err = fmt.Errorf("%s: %w", name, ErrPanicked) // for the graph: the panic goes on
 		}
+		if b.g.ends != nil && b.wanted == nil {
+			err = b.ended(err)
+		}
 		if err != nil {
 			b.abort()
 			b.g.Fail(err)

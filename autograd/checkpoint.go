@@ -51,6 +51,7 @@ type segment struct {
 	random  tensor.GeneratorState
 	caster  Caster
 	saving  *saving
+	watcher ModuleWatcher
 	params  []usedParameter
 }
 
@@ -82,7 +83,7 @@ func checkpointForward(n *node) ([]*tensor.Tensor, error) {
 	case s.results < 1 || s.results > tooMany:
 		return nil, &tensor.ValueError{Op: s.call, Detail: fmt.Sprintf("%d results; there must be 1 to %d", s.results, tooMany)}
 	}
-	s.random, s.caster, s.saving = n.g.Generator().State(), n.g.caster, n.g.saving
+	s.random, s.caster, s.saving, s.watcher = n.g.Generator().State(), n.g.caster, n.g.saving, n.g.watcher
 	sub := n.g.child(n.g.Generator(), s.caster, true)
 	sub.around, sub.again = n.g.innermost(), n.g.again
 	defer sub.Release()
@@ -120,7 +121,7 @@ func checkpointGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	sub := n.g.child(gen, s.caster, false)
-	sub.saving, sub.around, sub.again = s.saving, n.around(), true
+	sub.saving, sub.watcher, sub.around, sub.again = s.saving, s.watcher, n.around(), true
 	defer sub.Release()
 	leaves, outs, err := s.run(sub, n, (*node).savedInput)
 	if err != nil {
@@ -338,7 +339,7 @@ func (n *node) given(leaves []*Variable, gradient func(*Variable) *tensor.Tensor
 func (g *Graph) child(gen *tensor.Generator, c Caster, inference bool) *Graph {
 	sub := &Graph{
 		exec: g.exec, outer: g.outer, dev: g.dev, ledger: new(ledger), anomaly: g.anomaly,
-		inference: inference, noGrad: inference, gen: gen, caster: c, nested: true,
+		inference: inference, noGrad: inference, gen: gen, caster: c, nested: true, watcher: g.watcher,
 	}
 	sub.poison = &Variable{g: sub}
 	return sub

@@ -27,6 +27,8 @@ type Parameter struct {
 	hooks        hooks    // of gradients, before they are added up
 	after        hooks    // called when they are
 	computed     []string // the parameters of which a module computes it
+	diverted     Sink     // who gets the gradients instead; see Divert
+	away         string   // where the value is, while the parameter has none; see Put
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -81,6 +83,8 @@ func (p *Parameter) unset() string {
 		return ""
 	case len(p.computed) > 0:
 		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
+	case p.away != "":
+		return p.away
 	case p.awaits == nil:
 		return ""
 	case p.awaits.path != "":
@@ -243,7 +247,7 @@ func (p *Parameter) Release() {
 	}
 	p.ZeroGrad()
 	p.value.Release()
-	p.value, p.awaits = nil, nil
+	p.value, p.awaits, p.away = nil, nil, ""
 }
 
 // Materialize gives the parameter its first value, by its initializer. It does nothing if it has one.
@@ -252,7 +256,7 @@ func (p *Parameter) Materialize(e tensor.Exec, gen *tensor.Generator, dt tensor.
 		return nil
 	}
 	switch {
-	case p == nil || p.wrong != nil:
+	case p == nil || p.wrong != nil || p.away != "":
 		return p.missingFor("Materialize")
 	case p.init == nil:
 		return &ParameterError{Name: p.name, Shape: p.shape, Detail: "it has no initializer that could make one"}

@@ -151,6 +151,9 @@ func (g *Graph) beginModule(m Located) *scope {
 	if m != nil {
 		s.module, s.host, s.depth = m, s, s.depth+1
 		g.useBuffers(m)
+		if g.watcher != nil {
+			g.Fail(g.watcher.Enter(g, m))
+		}
 	}
 	return s
 }
@@ -199,6 +202,9 @@ func (g *Graph) beginScope() *scope {
 
 // endScope also runs when f panics, with no results: so a program that recovers finds the scopes as they were.
 func (g *Graph) endScope(s *scope, results []*Variable) {
+	if g.watcher != nil && s.module != nil {
+		defer g.watcher.Leave(g, s.module)
+	}
 	if g.released {
 		return
 	}

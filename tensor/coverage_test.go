@@ -25,6 +25,7 @@ var elsewhere = map[string]string{
 	"Equal":               "isclose_test.go",
 	"ToSlice":             "host_test.go: TestHostCopies_RefuseWhatDoesNotFit, TestHostCopies_ReportTheDevicesErrors",
 	"CopyOver":            "captured_test.go",
+	"Addresses":           "addresses_test.go",
 	"CopyFromSlice":       "the same, and inplace_test.go: TestInPlace_RefusesTensorsWhoseElementsShareAnAddress",
 }
 

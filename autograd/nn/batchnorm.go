@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -26,6 +27,18 @@ type BatchNormLayer struct {
 	RunningMean, RunningVar, BatchesTracked *autograd.Parameter
 
 	batches counter // BatchesTracked
+	joined  JoinedMoments
+}
+
+// JoinedMoments normalises x, of a batch that is spread over several devices, by the moments of all of it, and brings the layer's running statistics, if it has them, up to
+// date with the given momentum. weight and bias may be nil.
+type JoinedMoments func(l *BatchNormLayer, x, weight, bias *autograd.Variable, momentum float64) *autograd.Variable
+
+// JoinMoments makes l normalise by f in training; nil ends that. It is for packages of this module, which alone can write the key.
+func JoinMoments(_ training.Key, l *BatchNormLayer, f JoinedMoments) {
+	if l != nil {
+		l.joined = f
+	}
 }
 
 // CumulativeAverage as a momentum makes running statistics the averages of all batches (PyTorch's momentum=None).
@@ -106,8 +119,11 @@ func (l *BatchNormLayer) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 func (l *BatchNormLayer) normalise(g *autograd.Graph, x *autograd.Variable, momentum float64) *autograd.Variable {
-	training := l.Training() || l.RunningMean == nil
-	return x.BatchNorm(l.RunningMean, l.RunningVar, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), training, momentum, l.Eps)
+	trains := l.Training() || l.RunningMean == nil
+	if l.joined != nil && l.Training() {
+		return l.joined(l, x, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), momentum)
+	}
+	return x.BatchNorm(l.RunningMean, l.RunningVar, optional(g, l, "weight", l.Weight), optional(g, l, "bias", l.Bias), trains, momentum, l.Eps)
 }
 
 // learn is a forward pass that counts its batch, unless it fails.

@@ -43,8 +43,11 @@ func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } 
 //	nn.LoadFile(f, model)
 func Unset() Option { return func(p *placement) { p.unset = true } }
 
-// unset says of a parameter without a value that To has left it so, "" of others.
+// unset says of a parameter without a value that To has left it so, or that it is elsewhere, "" of others.
 func unset(p *autograd.Parameter) string {
+	if away := autograd.Away(training.Key{}, p); away != "" {
+		return away
+	}
 	if _, _, awaited := p.Awaited(); awaited {
 		return "To was called with Unset, and nothing was loaded into it since"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -249,4 +250,19 @@ func nameIn(parameters, buffers []Named, p *autograd.Parameter) (string, bool) {
 // shapeError refuses an input of a layer.
 func shapeError(layer string, x *autograd.Variable, format string, args ...any) error {
 	return &tensor.ShapeError{Op: layer, Shapes: []tensor.Shape{x.Shape().Clone()}, Detail: fmt.Sprintf(format, args...)}
+}
+
+// LocatedIn is how graphs know the module m, nil for one without a Base. It is for packages of this module, which alone can write the key.
+func LocatedIn(_ training.Key, m Module) autograd.Located {
+	if c, ok := m.(*CheckpointModule); ok && c != nil {
+		m = c.inner()
+	}
+	if absent(m) {
+		return nil
+	}
+	b := baseOf(m)
+	if b == nil {
+		return nil
+	}
+	return (*located)(b)
 }

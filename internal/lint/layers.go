@@ -26,7 +26,7 @@ type layer struct {
 //	tensor
 //	  |
 //	autograd            autograd/nn and autograd/optim on top, siblings; autograd/checkpoint on both, autograd/fit on autograd/nn's memory report,
-//	  |                 autograd/stepgraph on autograd/nn
+//	  |                 autograd/stepgraph and autograd/parallel on autograd/nn
 //	  |
 //	amp                 never imports optim: it declares the interfaces that it needs
 //	  |
@@ -67,6 +67,7 @@ var layers = []layer{
 		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/fit", may: with(onAutograd, "autograd/nn/memreport"), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/stepgraph", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
+	{packages: "autograd/parallel", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",
@@ -115,6 +116,13 @@ var confined = map[string][]string{
 	"gonum.org/v1/plot":                  {"examples/...", "benchmarks/...", "internal/plotfile"},
 	"gorgonia.org/tensor":                {"tensor/dense", "internal/apifuzz"},
 	"go4.org/unsafe/assume-no-moving-gc": {"tensor/dense"},
+}
+
+// apart are packages of this module that training on one device does without, and the only packages that import them: so it does not get slower, nor larger, by
+// training on many.
+var apart = map[string][]string{
+	"device/comm/...":       {"device/comm/...", "autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
+	"autograd/parallel/...": {"autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
 }
 
 // checkImports compares the imports of every file with layers and dependencies.
@@ -169,6 +177,11 @@ func judge(module string, f *File, target string) (what, remedy string) {
 
 // judgeInside does the same for an import of this module, given by its folder.
 func judgeInside(f *File, target string) (what, remedy string) {
+	for packages, where := range apart {
+		if matches(packages, target) && !slices.ContainsFunc(where, func(p string) bool { return matches(p, f.pkg()) }) {
+			return f.pkg() + " imports " + target + ", which training on one device does without", "move the code to " + strings.Join(where, " or ")
+		}
+	}
 	rule, _ := layerOf(f.pkg())
 	may := rule.may
 	if f.Test {

@@ -127,3 +127,19 @@ func TestImports_KeepHeavyModulesWhereTheyAreAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// Nothing that trains on one device imports what trains on many, though the table of layers would let it.
+func TestImports_KeepGroupsOfRanksApart(t *testing.T) {
+	const mod = "github.com/cistern-ml/cistern/"
+	for _, file := range []string{"autograd/a.go", "autograd/nn/a.go", "autograd/optim/a.go", "amp/a.go", "tensor/a.go", "memory/a.go", "examples/gpt/main.go", "amp/a_test.go"} {
+		for _, target := range []string{"device/comm", "device/comm/mpi", "autograd/parallel"} {
+			problems := imports(t, file, mod+target)
+			require.Len(t, problems, 1, "%s, %s", file, target)
+			require.Contains(t, problems[0].What, "imports "+target+",")
+		}
+	}
+	for _, target := range []string{"device/comm", "device/comm/mpi", "autograd/parallel"} {
+		require.Empty(t, imports(t, "examples/parallel/a.go", mod+target))
+	}
+	require.Empty(t, imports(t, "autograd/parallel/a.go", mod+"device/comm"))
+}

@@ -1,0 +1,111 @@
+package autograd
+
+import (
+	"slices"
+
+	"github.com/cistern-ml/cistern/internal/training"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// What autograd/parallel needs of graphs and parameters, and nobody else: gradients that go elsewhere, values that come and go. Functions with a
+// training.Key are for packages of this module, which alone can write it.
+
+// Sink gets the gradient that a backward pass has for a parameter, instead of Parameter.Grad. If it returns true, t is its to release; else the gradient is
+// added to Grad as ever.
+type Sink func(t *tensor.Tensor) (taken bool, err error)
+
+// Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
+// RegisterPostAccumulateGradHook are not called for what f takes.
+func Divert(_ training.Key, p *Parameter, f Sink) {
+	if p != nil {
+		p.diverted = f
+	}
+}
+
+// divert gives t, which it takes over if that is the result, to the parameter's sink.
+func (p *Parameter) divert(t *tensor.Tensor) (taken bool, err error) {
+	taken, err = p.diverted(t)
+	if err != nil && !taken {
+		t.Release()
+	}
+	return taken, err
+}
+
+// Put makes t, which it takes over, p's value, whatever the value was; what was there is released. Without a value p is away, and reason says where, for the
+// errors of its uses. t has p's shape; the gradient stays as it is.
+func Put(_ training.Key, p *Parameter, t *tensor.Tensor, reason string) {
+	if p == nil {
+		return
+	}
+	old := p.value
+	p.value, p.away, p.awaits = nil, reason, nil
+	if t != nil {
+		p.value, p.away = take(t), ""
+	}
+	old.Release()
+}
+
+// Away is why a parameter that Put has left without a value has none, "" of others.
+func Away(_ training.Key, p *Parameter) string {
+	if p == nil {
+		return ""
+	}
+	return p.away
+}
+
+// Forget releases the value that g has of a parameter whose value goes away, and reports whether there was one that gradients flow to. Gradients still
+// reach the parameter; a later use takes the value that it has then.
+func Forget(_ training.Key, g *Graph, p *Parameter) (requires bool) {
+	if g == nil || g.released {
+		return false
+	}
+	leaf, ok := g.params[p]
+	if !ok || !leaf.v.Alive() {
+		return false
+	}
+	leaf.v.release(ScopeEnded)
+	return leaf.requires
+}
+
+// passEnd is a function of OnPassEnd.
+type passEnd struct {
+	of any
+	f  func(err error) error
+}
+
+// OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
+// returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.
+func OnPassEnd(_ training.Key, g *Graph, of any, f func(err error) error) {
+	if g == nil || f == nil {
+		return
+	}
+	g.ends = slices.DeleteFunc(g.ends, func(e passEnd) bool { return e.of == of })
+	g.ends = append(g.ends, passEnd{of, f})
+}
+
+// ended calls the functions of OnPassEnd.
+func (b *backward) ended(err error) error {
+	for _, e := range b.g.ends {
+		err = e.f(err)
+	}
+	if err == nil && !b.g.released {
+		err = b.g.lead()
+	}
+	return err
+}
+
+// ModuleWatcher is told when the forward pass of a module begins, before what it computes, and when it ends, after its scope. An error of Enter is the graph's.
+type ModuleWatcher interface {
+	Enter(g *Graph, m Located) error
+	Leave(g *Graph, m Located)
+}
+
+// WatchModules tells w of the modules whose forward passes begin in f, also when a checkpoint repeats them.
+func WatchModules(_ training.Key, g *Graph, w ModuleWatcher, f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("WatchModules")
+	}
+	defer func(before ModuleWatcher) { g.watcher = before }(g.watcher)
+	g.watcher = w
+	return f()
+}

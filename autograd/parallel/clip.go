@@ -1,0 +1,102 @@
+package parallel
+
+import (
+	"context"
+
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// ClipGradNorm scales the gradients of all parameters together, in place, so that their 2-norm, over the parts of all ranks, is at most maxNorm, and returns the norm before. All
+// ranks call it, after the backward pass, and get the same number; it waits for the device. It is optim.ClipGradNorm for what Parameters has. As there, a norm that is not finite is no error, and
+// leaves the gradients as they are.
+func (d *DataParallel) ClipGradNorm(maxNorm float64) (float64, error) {
+	const op = "ClipGradNorm"
+	switch {
+	case d == nil || d.comm == nil:
+		return 0, &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+	case !(maxNorm >= 0):
+		return 0, d.mistake(op, "norm %v; it must not be negative", maxNorm)
+	case d.broken != nil:
+		return 0, d.broken
+	}
+	var grads []*tensor.Tensor
+	for _, p := range d.Parameters() {
+		if g := p.Grad(); g != nil {
+			grads = append(grads, g)
+		}
+	}
+	norm, err := d.clip(op, grads, maxNorm)
+	return norm, d.fatal(op, err)
+}
+
+func (d *DataParallel) clip(op string, grads []*tensor.Tensor, maxNorm float64) (float64, error) {
+	norm, err := steps.GradNorm(d.exec, grads, 2)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { norm.Release() }()
+	if d.set.stage > 0 {
+		whole, err := d.joinNorm(norm)
+		if err != nil {
+			return 0, err
+		}
+		norm.Release()
+		norm = whole
+	}
+	if err := steps.ClipGradNorm(grads, norm, maxNorm, false); err != nil {
+		return 0, err
+	}
+	return norm.Item()
+}
+
+// joinNorm is the norm of all ranks' parts.
+func (d *DataParallel) joinNorm(own *tensor.Tensor) (*tensor.Tensor, error) {
+	sum, err := own.Square()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.agree("all-reduce of the gradients' norm", sum, comm.Sum); err == nil {
+		err = sum.SqrtInPlace()
+		if err == nil {
+			return sum, nil
+		}
+		sum.Release()
+		return nil, err
+	} else {
+		sum.Release()
+		return nil, err
+	}
+}
+
+// agree all-reduces a tensor on the parameters' stream.
+func (d *DataParallel) agree(op string, t *tensor.Tensor, how comm.Op) error {
+	if err := order(t.Exec().Stream(), d.side.Stream()); err != nil {
+		return err
+	}
+	if err := d.allReduce(op, t, how); err != nil {
+		return err
+	}
+	err := order(d.side.Stream(), t.Exec().Stream())
+	if err != nil {
+		_ = d.side.Stream().Synchronize(context.Background()) // t is released next
+	}
+	return err
+}
+
+// AgreeOverflow makes all ranks have found an infinite or NaN gradient if one of them has, in the flag found, one float32 that is not 0 then. It is what an amp.GradScaler asks for
+// (amp.AgreedBy), so that all ranks leave a step out, or none. With ZeRO 0 they have found the same.
+func (d *DataParallel) AgreeOverflow(found *tensor.Tensor) error {
+	const op = "AgreeOverflow"
+	switch {
+	case d == nil || d.comm == nil:
+		return &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+	case found == nil || found.Released():
+		return d.wrong(op, &tensor.ReleasedError{Op: op, Nil: found == nil})
+	case d.broken != nil:
+		return d.broken
+	case d.set.stage == 0:
+		return nil
+	}
+	return d.fatal(op, d.agree("all-reduce of the overflow", found, comm.Max))
+}

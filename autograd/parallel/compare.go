@@ -1,0 +1,134 @@
+package parallel
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Before anything is broadcast the ranks compare what they have: else a collective would wait for one that never comes, or mix parameters up.
+
+// manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first.
+func (d *DataParallel) manifest(all []nn.Named) []string {
+	lines := make([]string, 0, len(all)+1)
+	lines = append(lines, fmt.Sprintf("options\tZeRO %d, buckets of %d and %d bytes, FindUnused %v, GradientsInParts %v, BroadcastBuffers %v, SyncBatchNorm %v, MasterWeights %v, %d units", d.set.stage,
+		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, len(d.set.units)))
+	for _, n := range all {
+		t := n.Parameter.Tensor()
+		line := fmt.Sprintf("%s\t%s %v", n.Name, t.DType(), []int(t.Shape()))
+		if n.Parameter.RequiresGrad() {
+			line += ", trained"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// compare is a *MismatchError on all ranks if the manifests of any two differ.
+func (d *DataParallel) compare(lines []string) error {
+	text := strings.Join(lines, "\n")
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // it never fails
+	hashes, err := d.gatherNumbers("comparison of the models", int64(h.Sum64()), int64(len(text)))
+	if err != nil {
+		return err
+	}
+	same := true // also on a simulated device, which has no numbers
+	for r := range d.comm.Size() {
+		same = same && hashes[2*r] == hashes[0] && hashes[2*r+1] == hashes[1]
+	}
+	if same {
+		return nil
+	}
+	return d.difference(lines, text, int(hashes[1]))
+}
+
+// difference finds out which rank differs first, and in what.
+func (d *DataParallel) difference(lines []string, text string, length int) error {
+	const op = "comparison of the models"
+	words := make([]int64, (length+7)/8)
+	if d.comm.Rank() == 0 {
+		for i, c := range []byte(text) {
+			words[i/8] |= int64(c) << (8 * (i % 8))
+		}
+	}
+	words, err := d.broadcastNumbers(op, words)
+	if err != nil {
+		return err
+	}
+	theirs := make([]byte, length)
+	for i := range theirs {
+		theirs[i] = byte(words[i/8] >> (8 * (i % 8)))
+	}
+	want := strings.Split(string(theirs), "\n")
+	at := int64(-1)
+	for i := range max(len(want), len(lines)) {
+		if i >= len(want) || i >= len(lines) || want[i] != lines[i] {
+			at = int64(i)
+			break
+		}
+	}
+	all, err := d.gatherNumbers(op, at)
+	if err != nil {
+		return err
+	}
+	for rank, at := range all {
+		if at >= 0 {
+			return mismatch(rank, int(at), want, lines)
+		}
+	}
+	return &MismatchError{Rank: 0} // not reached: some hash differed
+}
+
+func mismatch(rank, at int, want, here []string) error {
+	e := &MismatchError{Rank: rank, Here: "missing"}
+	if at < len(want) {
+		e.Parameter, e.Want, _ = strings.Cut(want[at], "\t")
+	}
+	if at < len(here) {
+		name, what, _ := strings.Cut(here[at], "\t")
+		if e.Here = what; name != e.Parameter {
+			e.Here = name + ", " + what
+		}
+	}
+	return e
+}
+
+// gatherNumbers returns the numbers of all ranks, in their order. It waits.
+func (d *DataParallel) gatherNumbers(op string, own ...int64) ([]int64, error) {
+	src, err := tensor.FromSlice(d.side, own, len(own))
+	if err != nil {
+		return nil, d.wrong(op, err)
+	}
+	defer src.Release()
+	dst, err := tensor.Zeros(d.side, tensor.Int64, len(own)*d.comm.Size())
+	if err != nil {
+		return nil, d.wrong(op, err)
+	}
+	defer dst.Release()
+	if err := d.allGather(op, dst, src); err != nil {
+		return nil, err
+	}
+	return d.read(op, dst)
+}
+
+// broadcastNumbers returns rank 0's numbers, as many as all give. It waits.
+func (d *DataParallel) broadcastNumbers(op string, own []int64) ([]int64, error) {
+	t, err := tensor.FromSlice(d.side, own, len(own))
+	if err != nil {
+		return nil, d.wrong(op, err)
+	}
+	defer t.Release()
+	if err := d.broadcast(op, t); err != nil {
+		return nil, err
+	}
+	return d.read(op, t)
+}
+
+func (d *DataParallel) read(op string, t *tensor.Tensor) ([]int64, error) {
+	values, err := tensor.ToSlice[int64](t)
+	return values, d.wrong(op, err)
+}

@@ -1,0 +1,68 @@
+// Package parallel trains one model on several devices at once, each of which works on a part of every batch: torch's DistributedDataParallel, and its sharding of what a
+// rank keeps (ZeRO, FSDP), with PyTorch's defaults.
+//
+// A group of ranks is given by a comm.Comm (package device/comm): MPI or NCCL between processes, or a loopback within one. All ranks run the same program:
+//
+//	d, err := parallel.Data(model, c, parallel.ZeRO(2))
+//	defer d.Close()
+//	opt := optim.AdamW(d.Parameters())
+//	sampler := parallel.NewSampler(len(examples), c.Rank(), c.Size(), parallel.Shuffle(seed))
+//	for images, labels := range batches {
+//		g := autograd.NewGraph(dev)
+//		err := d.Forward(g.Input(images)).CrossEntropy(g.Input(labels)).Backward()
+//		g.Release()
+//		...
+//		err = opt.Step()
+//		opt.ZeroGrad()
+//	}
+//
+// After Backward the gradients are the mean of those of all ranks; so n ranks train as one process does with n times the batch, if each loss is the mean of its examples. All
+// ranks have the same parameters, to the bit. d.Run takes the place of d.Forward for models that are no layers.
+//
+// # What happens in a pass
+//
+// Gradients go, one by one as backward computes them, into flat arrays, the buckets, which are as large as a network likes. A bucket that is full is reduced on a stream of its own
+// while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
+// pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
+//
+// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks; with ZeRO 0, optim's does the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
+// on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass, and SyncBatchNorm normalises over all ranks.
+//
+// # What a rank keeps
+//
+// With ψ parameters of p bytes, whose gradients take as much, an optimizer that keeps k bytes for each, and n ranks, a rank keeps (Rajbhandari et al., arXiv:1910.02054):
+//
+//	ZeRO   bytes                  on the wire, in units of pψ(n-1)/n
+//	0      (p+p+k)ψ               2  all-reduce of the gradients
+//	1      (p+p)ψ + kψ/n          2  reduce-scatter of the gradients, all-gather of the parameters
+//	2      pψ + (p+k)ψ/n          2  the same
+//	3      (p+p+k)ψ/n             3  all-gather for forward and for backward, reduce-scatter
+//
+// and buffers, what is frozen, and what rounding shards to 16 bytes adds; MasterWeights add 4ψ/n. Predict computes it to the byte for any number of ranks. What activations and
+// units that are whole for a time add at the peak, a run on a simulated device tells (device/sim with comm.Simulated): it has the peak of a rank of a real group, to the byte.
+//
+// With ZeRO 1 and 2 the parameters are views of a flat array for each bucket. The optimizer gets the rank's part of each as a parameter of its own (Parameters), and the next Run gathers
+// what all ranks have updated; Whole does for other readers. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
+// when its scope ends; operations have saved their place, not their memory, and backward gathers them again, until the last of their gradients has come. Meanwhile the next unit is on its way. So
+// two units are whole at a time. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
+// MasterWeights. Hooks for saved tensors (autograd.SavedTensorHooks) do not see what is saved inside Run then.
+//
+// # Errors
+//
+// Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
+// allows them). When a rank cannot go on, because a pass or a step of this package has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// A program does the same for what fails elsewhere:
+//
+//	if err := train(c); err != nil {
+//		c.Abort(err)
+//		return err
+//	}
+//
+// # Files
+//
+//	parallel.go   Data and Run: what the ranks agree on        layout.go    arithmetic: where parameters lie in buckets and shards
+//	compare.go    whether they have the same model             collective.go  tensors as buffers, and the order of streams
+//	pass.go       a backward pass, gradient by gradient        shard.go     ZeRO 1 and 2
+//	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
+//	predict.go    what a rank holds, without running           sampler.go   whose examples are whose
+package parallel

@@ -1,0 +1,68 @@
+package parallel
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
+
+// Error says what went wrong on a rank. Where other ranks cannot go on without this one, the group was ended (comm.Comm.Abort) with this error as the cause.
+type Error struct {
+	Op        string // what was under way: "Data", "Run", "Backward", "all-reduce of bucket 3"
+	Rank      int    // where
+	Parameter string // which parameter it was about, empty for none
+	Detail    string // what is wrong, if Err does not say it
+	Err       error
+}
+
+// Error is one line, as in `parallel: rank 1: Data: parameter "fc.weight": it has no value`.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "parallel: rank %d: %s", e.Rank, e.Op)
+	if e.Parameter != "" {
+		b.WriteString(": parameter " + excerpt.Quote(e.Parameter))
+	}
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap is what it was caused by.
+func (e *Error) Unwrap() error { return e.Err }
+
+// MismatchError says that the model of a rank is not that of rank 0. All ranks return it.
+type MismatchError struct {
+	Rank      int    // the first one that differs
+	Parameter string // the first parameter or buffer that differs, by rank 0's name; empty if the rank has more than rank 0
+	Here      string // what it is on this rank
+	Want      string // what it is on rank 0
+}
+
+// Error names the rank and the parameter.
+func (e *MismatchError) Error() string {
+	if e.Parameter == "" {
+		return fmt.Sprintf("parallel: rank %d has more parameters or buffers than rank 0", e.Rank)
+	}
+	text := fmt.Sprintf("parallel: the model of rank %d differs from rank 0's, first in %s: on rank 0 it is %s", e.Rank, excerpt.Quote(e.Parameter), e.Want)
+	if e.Here != e.Want {
+		text += ", here " + e.Here
+	}
+	return text
+}
+
+// UnusedError says that a backward pass left parameters without a gradient, on which the other ranks would wait for ever.
+type UnusedError struct {
+	Rank       int
+	Parameters []string // their names in the model
+}
+
+// Error names them, and the remedy.
+func (e *UnusedError) Error() string {
+	return fmt.Sprintf("parallel: rank %d: the loss does not depend on %s: use all parameters in each forward pass, freeze those that are not trained (SetRequiresGrad), or ask for FindUnused",
+		e.Rank, excerpt.List(e.Parameters))
+}

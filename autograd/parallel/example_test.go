@@ -1,0 +1,97 @@
+package parallel_test
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Two ranks of one process train a line, each on half of the points. With MPI or NCCL each is a process, which has its Comm from there.
+func ExampleData() {
+	devices := []device.Device{host.New(), host.New()}
+	comms, err := comm.Loopback(devices...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var wg sync.WaitGroup
+	for rank, c := range comms {
+		wg.Go(func() {
+			if err := trainLine(devices[rank], c); err != nil {
+				c.Abort(err) // the other one must not wait
+				fmt.Println(err)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: y = 3.0 x + 1.0
+}
+
+func trainLine(dev device.Device, c comm.Comm) error {
+	model := nn.Linear(1, 1)
+	if err := model.To(dev); err != nil {
+		return err
+	}
+	defer model.Release()
+	d, err := parallel.Data(model, c)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	opt := optim.SGD(d.Parameters(), optim.LR(0.2))
+	for range 200 {
+		g := autograd.NewGraph(dev)
+		at := []float32{-1, 1}
+		if c.Rank() == 1 {
+			at = []float32{0, 2}
+		}
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.FromSlice(e, at, 2, 1) })
+		y := x.MulScalar(3).AddScalar(1)
+		err := d.Forward(x).MSELoss(y, autograd.MeanReduction).Backward()
+		g.Release()
+		if err != nil {
+			return err
+		}
+		if err := opt.Step(); err != nil {
+			return err
+		}
+		opt.ZeroGrad()
+	}
+	w, err := model.Weight.Tensor().Item()
+	if err != nil || c.Rank() != 0 {
+		return err
+	}
+	b, err := model.Bias.Tensor().Item()
+	fmt.Printf("y = %.1f x + %.1f\n", w, b)
+	return err
+}
+
+// What a rank of 64 will keep of a model whose layers have a billion parameters, before anybody has such a machine.
+func ExamplePredict() {
+	layers := make([]nn.Layer, 60)
+	for i := range layers {
+		layers[i] = nn.Linear(4096, 4096, nn.NoBias())
+	}
+	model := nn.Sequential(layers...)
+	for stage := range 4 {
+		h, err := parallel.Predict(model, tensor.Float32, 0, 64, 2, parallel.ZeRO(stage))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("ZeRO %d: %5.2f GB\n", stage, float64(h.Total())/1e9)
+	}
+	// Output:
+	// ZeRO 0: 16.11 GB
+	// ZeRO 1:  8.18 GB
+	// ZeRO 2:  4.22 GB
+	// ZeRO 3:  0.25 GB
+}

@@ -1,0 +1,54 @@
+package parallel
+
+import "github.com/cistern-ml/cistern/autograd/nn"
+
+// Option changes what Data does. All ranks give the same ones.
+type Option func(*settings)
+
+type settings struct {
+	stage       int
+	first, rest int // bytes of buckets
+	unused      bool
+	parts       bool
+	buffers     bool
+	joined      bool // batch norms
+	master      bool
+	units       []nn.Module
+}
+
+func defaults() settings { return settings{first: 1 << 20, rest: 25 << 20, buffers: true} }
+
+// ZeRO shards what a rank keeps over the ranks, by stages (Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+// arXiv:1910.02054): 0 keeps everything everywhere, the default; 1 shards the optimizer's state; 2 the gradients too; 3 the parameters too.
+func ZeRO(stage int) Option { return func(s *settings) { s.stage = stage } }
+
+// BucketBytes is how many bytes of gradients are reduced at once: at least first in the first bucket, so that it is on its way early, and rest in all
+// others. The defaults are PyTorch's, 1 MiB and 25 MiB. With ZeRO 3 buckets are the units.
+func BucketBytes(first, rest int) Option {
+	return func(s *settings) { s.first, s.rest = first, rest }
+}
+
+// FindUnused lets parameters be that a loss does not depend on (find_unused_parameters). Where other ranks have a gradient, the rank's own counts as zero. A
+// parameter that no rank has used keeps the gradient that it had. It costs an all-reduce of one number for each parameter, for which the host waits. With ZeRO 3 all ranks still run the same units, since each gathers them from all.
+func FindUnused() Option { return func(s *settings) { s.unused = true } }
+
+// GradientsInParts is for models that use a parameter in several checkpointed regions, or with ZeRO 3 by a module that runs several times under checkpoints:
+// its gradient comes in as many parts. Then the first pass reduces all buckets at its end, and learns how many parts there are.
+func GradientsInParts() Option { return func(s *settings) { s.parts = true } }
+
+// BroadcastBuffers says whether each forward pass of training starts with rank 0's buffers, such as the running statistics of batch norms, of floating-point
+// types and int64 (broadcast_buffers). The default is true.
+func BroadcastBuffers(on bool) Option { return func(s *settings) { s.buffers = on } }
+
+// Units are the modules whose parameters ZeRO 3 gathers together, for their forward pass and again for backward. What is in no unit, and what
+// several units share, belongs to the model itself: it is gathered by Run and stays until backward has ended. The default is the model's parts, and in their place
+// the elements of those that are lists.
+func Units(modules ...nn.Module) Option { return func(s *settings) { s.units = modules } }
+
+// SyncBatchNorm makes the batch norms of the model (nn.BatchNormLayer) normalise by the moments of the batches of all ranks together in training, and not of each rank's own
+// (torch.nn.SyncBatchNorm). Each layer then sends two small arrays forward, and two backward. It ends with Close.
+func SyncBatchNorm() Option { return func(s *settings) { s.joined = true } }
+
+// MasterWeights is for models in half precision, with ZeRO 1 to 3: a rank keeps its part of the parameters in float32 as well, which the optimizer updates, by gradients that are
+// converted when they have been reduced. What is sent stays in half precision. So small steps are not lost in rounding: the "mixed precision" of the ZeRO paper's table.
+func MasterWeights() Option { return func(s *settings) { s.master = true } }

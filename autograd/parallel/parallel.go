@@ -1,0 +1,371 @@
+package parallel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// DataParallel is this rank's end of a model that all ranks of a group train together, each on its part of the data. It is for one goroutine at a time.
+type DataParallel struct {
+	model nn.Module
+	comm  comm.Comm
+	set   settings
+
+	exec tensor.Exec // of the parameters
+	side tensor.Exec // the stream of the collectives, and the same allocator
+
+	named   []nn.Named // what is trained
+	params  []*param
+	buckets []*bucket // in the order of the layout
+	launch  []*bucket // in the order in which they are reduced, the same on all ranks
+	learned bool      // the order is that of a backward pass
+	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
+
+	graph     *autograd.Graph // whose backward pass comes next
+	on        tensor.Exec     // where that works
+	noSync    bool
+	next      int      // in launch: how many have been reduced in this pass
+	arrivals  int      // gradients of the pass under way
+	reduced   *bucket  // the last one that was reduced, whose whole gradients are there until the graph's stream has waited for that
+	completed []*param // in the order in which this pass has finished their gradients
+
+	gathering // ZeRO 3
+
+	broken error // why the group was ended
+	closed bool
+}
+
+// param is a parameter that is trained.
+type param struct {
+	name     string
+	p        *autograd.Parameter
+	bucket   *bucket
+	offset   int // in the bucket's array
+	expected int // in how many parts its gradient comes; 0 if that is to be learned
+	arrived  int // in this pass
+	kept     bool
+	uses     int // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
+}
+
+// Data makes a model, which has its values, one of several ranks: all ranks call it, with the same model and options, and then have the values of rank 0. What is trained is fixed from then on:
+// parameters that do not require a gradient now stay as they are on each rank.
+//
+// All parameters are on the Comm's device, on one stream. A model that differs from rank 0's is a *MismatchError on all ranks; what else fails on one rank is an *Error
+// there, and ends the group. The Comm stays the program's, which closes it after DataParallel.Close.
+func Data(model nn.Module, c comm.Comm, opts ...Option) (*DataParallel, error) {
+	const op = "Data"
+	if why := isnil.Why("Comm", c); why != "" {
+		return nil, &Error{Op: op, Detail: why}
+	}
+	d := &DataParallel{model: model, comm: c, set: defaults()}
+	for _, o := range opts {
+		if o != nil {
+			o(&d.set)
+		}
+	}
+	err := d.start()
+	if err == nil {
+		return d, nil
+	}
+	var differs *MismatchError
+	if err = d.wrong(op, err); !errors.As(err, &differs) {
+		c.Abort(err) // the others wait for this rank's collectives
+	}
+	return nil, errors.Join(err, d.end())
+}
+
+// start does what Data does.
+func (d *DataParallel) start() error {
+	if err := d.admit(); err != nil {
+		return err
+	}
+	stream, err := d.exec.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	side, err := tensor.On(d.exec.Device(), tensor.WithStream(stream), tensor.WithAllocator(d.exec.Allocator()))
+	if err != nil {
+		return errors.Join(err, stream.Close())
+	}
+	d.side, d.on = side, d.exec
+	if err := d.behind(); err != nil { // the model's first values may be on their way
+		return err
+	}
+	state := append(append([]nn.Named(nil), nn.NamedParameters(d.model)...), nn.NamedBuffers(d.model)...)
+	if err := d.compare(d.manifest(state)); err != nil {
+		return err
+	}
+	if err := d.broadcastState(state); err != nil {
+		return err
+	}
+	if err := d.ahead(); err != nil {
+		return err
+	}
+	if err := d.arrange(); err != nil {
+		return err
+	}
+	if d.set.joined {
+		d.joinBatchNorms(true)
+	}
+	for _, q := range d.params {
+		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
+	}
+	return d.settled("Data")
+}
+
+// admit refuses models and options that cannot be trained so, before there is any collective.
+func (d *DataParallel) admit() error {
+	const op = "Data"
+	switch s := d.set; {
+	case s.stage < 0 || s.stage > 3:
+		return d.mistake(op, "ZeRO(%d): there are stages 0 to 3", s.stage)
+	case s.first < 1 || s.rest < 1:
+		return d.mistake(op, "BucketBytes(%d, %d): both must be positive", s.first, s.rest)
+	case s.master && s.stage == 0:
+		return d.mistake(op, "MasterWeights are for ZeRO 1 to 3")
+	case len(s.units) > 0 && s.stage != 3:
+		return d.mistake(op, "Units are for ZeRO 3, not %d", s.stage)
+	}
+	if why := isnil.Why("model", d.model); why != "" {
+		return d.mistake(op, "%s", why)
+	}
+	if err := nn.Check(d.model); err != nil {
+		return err
+	}
+	for _, n := range append(nn.NamedParameters(d.model), nn.NamedBuffers(d.model)...) {
+		if err := d.admits(op, n); err != nil {
+			return err
+		}
+		if n.Parameter.RequiresGrad() {
+			d.named = append(d.named, n)
+		}
+	}
+	if len(d.named) == 0 {
+		return d.mistake(op, "the model has no parameter that requires a gradient")
+	}
+	return nil
+}
+
+// admits refuses a parameter or buffer.
+func (d *DataParallel) admits(op string, n nn.Named) error {
+	refuse := func(detail string, err error) error {
+		return &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: detail, Err: err}
+	}
+	t := n.Parameter.Tensor()
+	switch {
+	case t == nil:
+		return refuse("", autograd.Missing(key, n.Parameter, n.Name, "call To on the model first"))
+	case t.Device().ID() != d.comm.Device().ID():
+		return refuse("it is on "+t.Device().ID().String()+", and the Comm on "+d.comm.Device().ID().String(), nil)
+	case d.exec.Stream() == nil:
+		d.exec = t.Exec()
+	case t.Exec() != d.exec:
+		return refuse("it is on another stream, or from another allocator, than the parameters before it", nil)
+	}
+	if !t.IsContiguous() {
+		return refuse("it is not contiguous: make it of its Clone", nil)
+	}
+	return nil
+}
+
+// broadcastState gives all ranks the values of rank 0.
+func (d *DataParallel) broadcastState(state []nn.Named) error {
+	for _, n := range state {
+		if t := n.Parameter.Tensor(); sendable(t.DType()) {
+			if err := d.broadcast("broadcast of "+n.Name, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sendable reports whether collectives take a type.
+func sendable(dt tensor.DType) bool { return dt.IsFloat() || dt == tensor.Int64 }
+
+// behind makes the collectives that come wait for what is on the graph's stream, and on the parameters', now.
+func (d *DataParallel) behind() error {
+	if err := order(d.exec.Stream(), d.side.Stream()); err != nil {
+		return err
+	}
+	if d.on.Stream().ID() == d.exec.Stream().ID() {
+		return nil
+	}
+	return order(d.on.Stream(), d.side.Stream())
+}
+
+// ahead makes what comes on those streams wait for the collectives so far.
+func (d *DataParallel) ahead() error {
+	if err := order(d.side.Stream(), d.exec.Stream()); err != nil {
+		return err
+	}
+	if d.on.Stream().ID() == d.exec.Stream().ID() {
+		return nil
+	}
+	return order(d.side.Stream(), d.on.Stream())
+}
+
+// meet is ahead where memory is released next, also when there is no event to wait for.
+func (d *DataParallel) meet() error {
+	err := d.ahead()
+	if err != nil {
+		_ = d.side.Stream().Synchronize(context.Background()) // it tells what the other error has not
+	}
+	return err
+}
+
+// Module is the model.
+func (d *DataParallel) Module() nn.Module {
+	if d == nil {
+		return nil
+	}
+	return d.model
+}
+
+// Comm is the group.
+func (d *DataParallel) Comm() comm.Comm {
+	if d == nil {
+		return nil
+	}
+	return d.comm
+}
+
+// Parameters are what an optimizer gets: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
+// parameter under the name of its whole. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
+func (d *DataParallel) Parameters() []*autograd.Parameter {
+	if d == nil {
+		return nil
+	}
+	var all []*autograd.Parameter
+	for _, q := range d.params {
+		all = append(all, d.ParametersOf(q.p)...)
+	}
+	return all
+}
+
+// ParametersOf are those of Parameters that stand for p, for optimizers with groups: none, or one.
+func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter {
+	if d == nil {
+		return nil
+	}
+	for _, q := range d.params {
+		if q.p != p {
+			continue
+		}
+		if d.set.stage == 0 {
+			return []*autograd.Parameter{p}
+		}
+		for _, s := range q.bucket.pieces {
+			if s.of == q {
+				return []*autograd.Parameter{s.p}
+			}
+		}
+	}
+	return nil
+}
+
+// ZeroGrad releases the gradients, also those that were added up without communication.
+func (d *DataParallel) ZeroGrad() {
+	for _, p := range d.Parameters() {
+		p.ZeroGrad()
+	}
+	if d == nil {
+		return
+	}
+	for _, b := range d.buckets {
+		if b.grad != nil && d.next == 0 {
+			b.drop()
+		}
+	}
+}
+
+// NoSync runs f, whose passes add gradients up on this rank without communication: for all but the last of the parts that a batch is cut into. The next pass
+// outside reduces the sum. With ZeRO 2 and 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
+func (d *DataParallel) NoSync(f func() error) error {
+	if d == nil || f == nil {
+		return &Error{Op: "NoSync", Detail: "the DataParallel or the function is nil"}
+	}
+	defer func(before bool) { d.noSync = before }(d.noSync)
+	d.noSync = true
+	return f()
+}
+
+// Forward runs the model, which must be a layer (a module with one input), as Run does.
+func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
+	g := x.Graph()
+	if g == nil {
+		return nil
+	}
+	if d == nil || d.comm == nil {
+		return g.Refuse("parallel", &Error{Op: "Forward", Detail: "the DataParallel was not made by Data"}, x)
+	}
+	l, ok := d.model.(nn.Layer)
+	if !ok {
+		return g.Refuse("parallel", d.mistake("Forward", "a %T has no Forward with one input: call it in Run", d.model), x)
+	}
+	return d.Run(g, func() *autograd.Variable { return l.Forward(x) })
+}
+
+// Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
+// the same passes. An error of the backward pass ends the group; a program that cannot come so far ends it with Comm.Abort.
+func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
+	if g == nil || f == nil {
+		return nil
+	}
+	if err := d.begin(g); err != nil {
+		return g.Refuse("parallel", err)
+	}
+	if d.set.stage < 3 {
+		return f()
+	}
+	return d.runSharded(g, f)
+}
+
+// begin prepares for a forward pass in g.
+func (d *DataParallel) begin(g *autograd.Graph) error {
+	const op = "Run"
+	switch {
+	case d == nil || d.comm == nil:
+		return &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+	case d.closed:
+		return &Error{Op: op, Rank: d.comm.Rank(), Err: device.ErrClosed}
+	case d.broken != nil:
+		return d.broken
+	case g.Err() != nil:
+		return g.Err()
+	case g.Device().ID() != d.exec.Device().ID():
+		return d.mistake(op, "the graph is on %v, the model on %v", g.Device().ID(), d.exec.Device().ID())
+	}
+	if d.arrivals > 0 {
+		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
+	}
+	trains := g.GradEnabled()
+	if trains && d.graph != g {
+		d.graph = g
+		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
+	}
+	d.on = g.Exec()
+	d.markShards()
+	err := d.refresh()
+	if err == nil && trains && !d.noSync && d.set.buffers {
+		err = d.sendBuffers()
+	}
+	return d.fatal(op, err)
+}
+
+// fatal ends the group if err is one: the other ranks wait for this one's collectives.
+func (d *DataParallel) fatal(op string, err error) error {
+	if err == nil || d.broken != nil {
+		return err
+	}
+	d.broken = d.wrong(op, err)
+	d.comm.Abort(d.broken)
+	return d.broken
+}

@@ -1,0 +1,188 @@
+package parallel
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/memmeter"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// What ZeRO adds to a bucket: an array of the parameters themselves, of which each rank updates a part.
+
+// sharded is that array.
+type sharded struct {
+	full   *tensor.Tensor // the parameters one behind the other, as long as all shards. With ZeRO 3 only while they are gathered
+	shard_ *tensor.Tensor // the rank's part: of full, or with ZeRO 3 memory of its own
+	master *tensor.Tensor // the same in float32; nil without MasterWeights
+	pieces []*piece       // what the rank has of each parameter, in the order of the shard
+
+	ready     device.Event // with ZeRO 3: the gather has finished
+	waited    bool         // with ZeRO 3: the graph's stream waits for it
+	installed bool         // with ZeRO 3: the parameters have their values
+	open      int          // with ZeRO 3: forward passes under way that use it
+	saved     int          // with ZeRO 3: what operations have saved of it for backward
+	again     bool         // with ZeRO 3: backward will repeat a forward pass that uses it
+}
+
+// piece is what a rank has of a parameter.
+type piece struct {
+	of     *param
+	p      *autograd.Parameter // flat
+	offset int                 // in the shard
+}
+
+func (s *sharded) release() (err error) {
+	for _, c := range s.pieces {
+		c.p.Release()
+	}
+	s.full.Release()
+	s.shard_.Release()
+	s.master.Release()
+	if s.ready != nil {
+		err = s.ready.Close()
+	}
+	*s = sharded{}
+	return err
+}
+
+// flatten moves the parameters of a bucket into one array, of which they are views from then on, as is the rank's part.
+func (d *DataParallel) flatten(b *bucket) error {
+	full, err := tensor.Empty(d.exec, b.dtype, b.padded(d.comm.Size()))
+	if err != nil {
+		return err
+	}
+	b.full = full
+	mark(full, memmeter.Parameter)
+	if err := full.ZeroInPlace(); err != nil { // what is between parameters is sent, and never read
+		return err
+	}
+	for _, q := range b.params {
+		t, err := view(full, q.offset, q.p.Shape(), d.exec)
+		if err != nil {
+			return err
+		}
+		if err := t.CopyFrom(q.p.Tensor()); err != nil {
+			t.Release()
+			return err
+		}
+		autograd.Put(key, q.p, t, "")
+	}
+	n := b.shard(d.comm.Size())
+	b.shard_, err = full.Narrow(0, d.comm.Rank()*n, n)
+	return err
+}
+
+// cut makes the pieces of the rank's shard.
+func (d *DataParallel) cut(b *bucket) (err error) {
+	of := b.shard_
+	if d.set.master && b.dtype != tensor.Float32 {
+		if b.master, err = b.shard_.To(tensor.Float32); err != nil {
+			return err
+		}
+		mark(b.master, memmeter.Parameter)
+		of = b.master
+	}
+	for _, at := range b.parts(d.entries(), d.comm.Rank(), d.comm.Size()) {
+		t, err := of.Narrow(0, at.offset, at.count)
+		if err != nil {
+			return err
+		}
+		q := b.params[at.span]
+		b.pieces = append(b.pieces, &piece{of: q, p: autograd.NewParameter(q.name, t), offset: at.offset})
+	}
+	return nil
+}
+
+// mayShard refuses to leave a rank without anything to update, on all ranks alike.
+func (d *DataParallel) mayShard() error {
+	entries := d.entries()
+	for rank := range d.comm.Size() {
+		parts := 0
+		for _, b := range d.buckets {
+			parts += len(b.parts(entries, rank, d.comm.Size()))
+		}
+		if parts == 0 {
+			return d.mistake("Data", "ZeRO %d: the model is too small for %d ranks: there is nothing for rank %d to keep", d.set.stage, d.comm.Size(), rank)
+		}
+	}
+	return nil
+}
+
+// installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
+func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
+	if b.master != nil {
+		wide, err := b.own.To(tensor.Float32)
+		if err != nil {
+			return err
+		}
+		mark(wide, memmeter.Gradient)
+		b.own.Release()
+		b.own = wide
+	}
+	for _, c := range b.pieces {
+		if used != nil && !used[c.of] {
+			continue
+		}
+		run, err := b.own.Narrow(0, c.offset, c.p.Len())
+		if err != nil {
+			return err
+		}
+		t := run.On(c.p.Tensor().Exec())
+		run.Release()
+		if have := c.p.Grad(); have != nil {
+			err = t.AddInPlace(have, 1)
+		}
+		if err == nil {
+			err = c.p.SetGrad(t)
+		}
+		if err != nil {
+			t.Release()
+			return err
+		}
+	}
+	return nil
+}
+
+// round brings the shard up to date with what the optimizer has made of its float32 values.
+func (b *bucket) round() error {
+	if b.master == nil {
+		return nil
+	}
+	t, err := b.master.To(b.dtype)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	return b.shard_.CopyFrom(t)
+}
+
+// refresh gathers the parameters that other ranks have updated (ZeRO 1 and 2).
+func (d *DataParallel) refresh() error {
+	if !d.stale {
+		return nil
+	}
+	for _, b := range d.buckets {
+		if err := b.round(); err != nil {
+			return err
+		}
+	}
+	if d.set.stage == 3 {
+		d.stale = false
+		return nil
+	}
+	if err := d.behind(); err != nil {
+		return err
+	}
+	for _, b := range d.buckets {
+		if err := d.allGather(fmt.Sprintf("all-gather of bucket %d", b.number), b.full, b.shard_); err != nil {
+			return err
+		}
+	}
+	d.stale = false
+	if err := d.ahead(); err != nil {
+		return err
+	}
+	return d.settled("Run")
+}

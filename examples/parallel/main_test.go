@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// programVariable makes this test binary the program, for launchers of MPI.
+const programVariable = "CISTERN_PARALLEL_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+var small = []string{"-layers", "2", "-width", "16", "-heads", "2", "-seq", "8", "-batch", "8", "-steps", "6", "-lr", "5e-3"}
+
+// read reads the figures, whose peaks must be what was predicted, to the byte.
+func read(t *testing.T, file string, ranks int) (r report) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.Equal(t, ranks, r.Ranks)
+	require.Len(t, r.Peak, ranks)
+	require.Equal(t, r.Predicted, r.Peak)
+	require.Len(t, r.Seconds, ranks)
+	return r
+}
+
+func reported(t *testing.T, ranks int, args ...string) report {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "figures.json")
+	var out, stderr bytes.Buffer
+	args = append(append(append([]string{"-ranks", fmt.Sprint(ranks)}, small...), args...), "-json", file)
+	require.Zero(t, run(args, &out, &stderr), "%s", &stderr)
+	require.Contains(t, out.String(), fmt.Sprintf("%d ranks by loopback", ranks))
+	return read(t, file, ranks)
+}
+
+func TestRun_AnyNumberOfRanksTrainsAlike(t *testing.T) {
+	for _, model := range []string{"gpt", "digits"} {
+		one := reported(t, 1, "-model", model)
+		if model == "gpt" { // of digits six small batches differ by more than they teach
+			require.Less(t, one.Losses[5], one.Losses[0])
+		}
+		for stage := range 4 {
+			if model == "digits" && stage == 3 {
+				continue
+			}
+			have := reported(t, 2, "-model", model, "-zero", fmt.Sprint(stage))
+			tolerance := 1e-4
+			if model == "digits" { // each rank has a batch norm of its own
+				tolerance = 0.5
+			}
+			require.InDeltaSlice(t, one.Losses, have.Losses, tolerance, "%s, ZeRO %d", model, stage)
+			if stage > 0 {
+				require.Less(t, have.Held[0], one.Held[0])
+			}
+		}
+	}
+	require.InDeltaSlice(t, reported(t, 1, "-amp", "bf16").Losses, reported(t, 4, "-zero", "2", "-amp", "bf16", "-accumulate", "2").Losses, 3e-2)
+	reported(t, 2, "-zero", "1", "-amp", "fp16")
+}
+
+func TestRun_PredictsWithoutTraining(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "figures.json")
+	held := map[int]uint64{}
+	for _, ranks := range []int{64, 1024} {
+		var out, stderr bytes.Buffer
+		args := []string{"-device", "sim:80GiB", "-ranks", fmt.Sprint(ranks), "-zero", "3", "-batch", "1024", "-layers", "1", "-width", "256", "-json", file}
+		require.Zero(t, run(args, &out, &stderr), "%s", &stderr)
+		require.Contains(t, out.String(), "simulated")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var r report
+		require.NoError(t, json.Unmarshal(text, &r))
+		require.Equal(t, []int{0, ranks / 2, ranks - 1}, r.Listed)
+		require.Len(t, r.Predicted, 3)
+		require.Empty(t, r.Peak)
+		held[ranks] = r.Held[0]
+	}
+	require.Less(t, held[1024], held[64])
+}
+
+func TestRun_TooSmallADeviceIsSaid(t *testing.T) {
+	var out, stderr bytes.Buffer
+	require.Equal(t, 1, run(append([]string{"-ranks", "2", "-device", "sim:1MiB"}, small...), &out, &stderr))
+	require.Contains(t, stderr.String(), "out of memory")
+}
+
+func TestRun_WrongFlagsAreRefused(t *testing.T) {
+	for text, args := range map[string][]string{
+		"-batch is 16, must be a multiple of 3 ranks": {"-ranks", "3"},
+		"-model is \"cnn\"":                           {"-model", "cnn"},
+		"-amp is \"on\"":                              {"-amp", "on"},
+		"-zero is 4":                                  {"-zero", "4"},
+		"must be a multiple of -heads":                {"-width", "30"},
+	} {
+		var out, stderr bytes.Buffer
+		require.Equal(t, 2, run(args, &out, &stderr), text)
+		require.Contains(t, stderr.String(), text)
+	}
+}
+
+// The same program under the launchers of Open MPI and MPICH, a process for each rank.
+func TestRun_UnderMPI(t *testing.T) {
+	for name, command := range map[string][]string{
+		"Open MPI": {"mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", "2"},
+		"MPICH":    {"mpiexec.hydra", "-n", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(command[0]); err != nil {
+				if os.Getenv("CISTERN_TEST_MPI") == "require" {
+					t.Fatalf("%s is not installed", command[0])
+				}
+				t.Skipf("SKIPPED: %s is not installed", command[0])
+			}
+			self, err := os.Executable()
+			require.NoError(t, err)
+			want := reported(t, 2, "-zero", "3")
+			file := filepath.Join(t.TempDir(), "figures.json")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			args := append(append(append([]string{}, command[1:]...), self), append(append([]string{}, small...), "-zero", "3", "-json", file)...)
+			c := exec.CommandContext(ctx, command[0], args...)
+			c.Env = append(os.Environ(), programVariable+"=1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none")
+			out, err := c.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Equal(t, 1, strings.Count(string(out), "ranks by mpi"), "the first rank tells of all")
+			have := read(t, file, 2)
+			require.InDeltaSlice(t, want.Losses, have.Losses, 1e-6)
+			require.Equal(t, want.Peak, have.Peak)
+		})
+	}
+}
