@@ -93,7 +93,7 @@ func TestClose_IsSaidAndHarmlessTwice(t *testing.T) {
 func TestAbort_ReachesRanksThatCompute(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		run := l.start(t, 3, "aborted", arguments{TimeLimit: time.Minute, Victim: 2}, l.recover...)
-		err, all := run.wait(patient)
+		all, err := run.wait(patient)
 		for rank := range 3 {
 			o, there := all[rank]
 			if !there || o.Text != "" || o.Live != 0 {

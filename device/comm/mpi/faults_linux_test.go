@@ -104,7 +104,7 @@ func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string)
 		require.NoError(t, syscall.Kill(run.pids()[args.Victim], syscall.SIGKILL))
 	}
 	pids := run.pids()
-	err, all := run.wait(patient)
+	all, err := run.wait(patient)
 	run.gone(pids)
 	for rank, o := range all {
 		if rank == args.Victim {
@@ -170,7 +170,7 @@ func TestFaults_RandomOnes(t *testing.T) {
 func TestFaults_TheLauncherEndsAllWhenOneIsKilled(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		run := l.start(t, 3, "fault", arguments{TimeLimit: time.Minute, Victim: 2, Fault: "kill", After: 5})
-		err, _ := run.wait(patient)
+		_, err := run.wait(patient)
 		require.Error(t, err)
 		require.Contains(t, run.output.String(), "9", "the signal")
 		run.gone(run.pids())
@@ -183,7 +183,7 @@ func TestFaults_CtrlCEndsAll(t *testing.T) {
 		run.until("the ranks have not started", func() bool { return len(run.pids()) == 3 })
 		pids := run.pids()
 		require.NoError(t, run.command.Process.Signal(syscall.SIGINT))
-		err, _ := run.wait(patient)
+		_, err := run.wait(patient)
 		require.Error(t, err)
 		run.gone(pids)
 	})
@@ -220,7 +220,7 @@ func TestFaults_ARankThatGoesOnIsNone(t *testing.T) {
 			require.NoError(t, syscall.Kill(victim, syscall.SIGCONT))
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(run.folder, "enough"), nil, 0o600))
-		err, all := run.wait(patient)
+		all, err := run.wait(patient)
 		require.NoError(t, err, "%v\n%s", all, run.output)
 		require.Len(t, all, 3)
 	})

@@ -59,7 +59,7 @@ func TestOpen_TellsThatTheLauncherIsAnotherLibrarys(t *testing.T) {
 		}
 	}
 	run := l.start(t, 2, "place", arguments{})
-	err, all := run.wait(patient)
+	all, err := run.wait(patient)
 	require.Error(t, err)
 	require.Equal(t, "unavailable", all[-1].Kind)
 	require.Contains(t, all[-1].Text, "Open MPI's mpirun started 2 ranks (OMPI_COMM_WORLD_SIZE), but for MPICH (libmpich.so.12) the group has 1")
@@ -71,7 +71,7 @@ func TestOpen_AloneIsAGroupOfOne(t *testing.T) {
 		library := map[string]string{"OpenMPI": "libmpi.so.40", "MPICH": "libmpich.so.12"}[l.name]
 		t.Setenv(LibraryVariable, library)
 		run := startLine(t, []string{executable(t)}, "conform", arguments{})
-		err, all := run.wait(patient)
+		all, err := run.wait(patient)
 		require.NoError(t, err, run.output.String())
 		require.Empty(t, all[0].Text)
 	})

@@ -214,8 +214,8 @@ func startLine(t *testing.T, line []string, program string, args arguments) *lau
 	return r
 }
 
-// wait waits for the launcher and returns its error and the outcomes by rank.
-func (r *launched) wait(limit time.Duration) (error, map[int]outcome) {
+// wait waits for the launcher and returns the outcomes by rank and its error.
+func (r *launched) wait(limit time.Duration) (map[int]outcome, error) {
 	r.t.Helper()
 	var err error
 	select {
@@ -225,7 +225,7 @@ func (r *launched) wait(limit time.Duration) (error, map[int]outcome) {
 		<-r.ended
 		r.t.Fatalf("the ranks have not ended within %v; %v; output:\n%s", limit, r.outcomes(), r.output)
 	}
-	return err, r.outcomes()
+	return r.outcomes(), err
 }
 
 func (r *launched) outcomes() map[int]outcome {
@@ -290,7 +290,7 @@ const patient = 60 * time.Second
 func (l launcher) succeed(t *testing.T, n int, program string, args arguments) {
 	t.Helper()
 	run := l.start(t, n, program, args)
-	err, all := run.wait(patient)
+	all, err := run.wait(patient)
 	require.NoError(t, err, "%v\n%s", all, run.output)
 	require.Len(t, all, n, run.output.String())
 	for rank, o := range all {

@@ -74,7 +74,7 @@ func TestMPI_Times(t *testing.T) {
 	}
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		run := l.start(t, 2, "times", arguments{TimeLimit: time.Minute})
-		err, _ := run.wait(patient)
+		_, err := run.wait(patient)
 		t.Logf("%v\n%s", err, run.output)
 	})
 }
