@@ -121,8 +121,8 @@ var confined = map[string][]string{
 // apart are packages of this module that training on one device does without, and the only packages that import them: so it does not get slower, nor larger, by
 // training on many.
 var apart = map[string][]string{
-	"device/comm/...":       {"device/comm/...", "autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
-	"autograd/parallel/...": {"autograd/parallel/...", "examples/parallel", "benchmarks/...", "internal/apifuzz"},
+	"device/comm/...":       {"device/comm/...", "autograd/parallel/...", "examples/parallel/...", "examples/internal/frompytorch", "benchmarks/...", "internal/apifuzz"},
+	"autograd/parallel/...": {"autograd/parallel/...", "examples/parallel/...", "examples/internal/frompytorch", "benchmarks/...", "internal/apifuzz"},
 }
 
 // checkImports compares the imports of every file with layers and dependencies.

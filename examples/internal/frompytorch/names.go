@@ -21,8 +21,11 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/nn/generate"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/autograd/stepgraph"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/mpi"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/linalg"
@@ -34,7 +37,8 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	p *autograd.Parameter, ps []*autograd.Parameter, m, target *nn.SequentialModule, transformer *nn.TransformerModule, loader *data.Loader, opt *optim.Grouped, sched *optim.Schedule, scaler *amp.GradScaler,
 	d dist.Reparametrized, other dist.Distribution, set data.Dataset, collate data.Collate, state optim.StateDict, left *nn.Unmatched, r io.Reader, w io.Writer,
 	hook autograd.Hook, after func(p *autograd.Parameter) error, forwardHook nn.ForwardHook, backwardHook nn.BackwardHook,
-	body func() *autograd.Variable, work func(), f stepgraph.Func, step *stepgraph.Step, input, labels *tensor.Tensor, floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string) {
+	body func() *autograd.Variable, work func(), f stepgraph.Func, step *stepgraph.Step, input, labels *tensor.Tensor, floats []float32, classes []int64, shape, sizes, shifts, dims, pad []int, s float64, n int, path string,
+	ranks comm.Comm, joined *parallel.DataParallel, sampler *parallel.Sampler, pass func() error, dst, part comm.Buffer, modules []nn.Module, epoch, first, rest int) {
 
 	// Tensors
 	v.Shape()
@@ -576,6 +580,25 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	_ = dev.NewStream
 	autograd.WithStream(stream)
 	t.Synchronize(ctx)
+
+	// Several devices
+	mpi.Open(dev, mpi.Options{})
+	_ = comm.Loopback
+	parallel.Data(m, ranks)
+	parallel.FindUnused()
+	parallel.BroadcastBuffers(false)
+	parallel.BucketBytes(first, rest)
+	joined.NoSync(pass)
+	parallel.ZeRO(1)
+	parallel.ZeRO(3)
+	joined.Parameters()
+	joined.Whole(pass)
+	parallel.Units(modules...)
+	parallel.SyncBatchNorm()
+	parallel.NewSampler(n, ranks.Rank(), ranks.Size())
+	sampler.SetEpoch(epoch)
+	joined.ClipGradNorm(s)
+	ranks.AllReduce(stream, dst, part, comm.Sum)
 
 	// Distributions
 	dist.NewNormal(loc, scale)
