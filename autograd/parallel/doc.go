@@ -50,7 +50,7 @@
 // # Errors
 //
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
-// allows them). When a rank cannot go on, because a pass or a step of this package has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// allows them). When a rank cannot go on, because Run or a backward pass has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
 // A program does the same for what fails elsewhere:
 //
 //	if err := train(c); err != nil {

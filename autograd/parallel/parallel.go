@@ -314,7 +314,8 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of the backward pass ends the group; a program that cannot come so far ends it with Comm.Abort.
+// the same passes. An error of f in a graph that trains, or of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
+// ends it with Comm.Abort.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil || f == nil {
 		return nil
@@ -322,10 +323,16 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 	if err := d.begin(g); err != nil {
 		return g.Refuse("parallel", err)
 	}
+	var v *autograd.Variable
 	if d.set.stage < 3 {
-		return f()
+		v = f()
+	} else {
+		v = d.runSharded(g, f)
 	}
-	return d.runSharded(g, f)
+	if err := g.Err(); err != nil && g.GradEnabled() {
+		_ = d.fatal("Run", err) // the graph has told it
+	}
+	return v
 }
 
 // begin prepares for a forward pass in g.

@@ -513,8 +513,9 @@ func (d *DataParallel) arrange() error {
 	return d.mayShard()
 }
 
-// Close ends the training: the model's parameters are ordinary ones again, and what this rank keeps for it is released, but not the gradients of ZeRO 0. With ZeRO 3 call
-// Unshard before, or the parameters have no values. It waits for the collectives under way. Closing twice is harmless.
+// Close ends the training: the model's parameters are ordinary ones again, and what this rank keeps for it is released, but not the gradients of ZeRO 0. With ZeRO 1 to 3 call
+// Unshard in its place, on all ranks, for a model that is used afterwards: without it parameters have no values, with ZeRO 3 at all, and with ZeRO 1 and 2 if no forward pass and no Whole came after the last
+// update, of which each rank has its part alone. It waits for the collectives under way, and for no other rank. Closing twice is harmless.
 func (d *DataParallel) Close() error {
 	if d == nil || d.comm == nil || d.closed {
 		return nil
@@ -536,8 +537,11 @@ func (d *DataParallel) end() (err error) {
 	}
 	for _, q := range d.params {
 		autograd.Divert(key, q.p, nil)
-		if autograd.Away(key, q.p) != "" {
+		switch {
+		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)
+		case d.stale && d.set.stage > 0: // old values beside new ones, other ones on each rank
+			autograd.Put(key, q.p, nil, notGathered)
 		}
 	}
 	for _, b := range d.buckets {

@@ -157,3 +157,6 @@ const away = "its value is sharded (ZeRO 3), and whole only in the forward pass 
 
 // lost is where it is after Close.
 const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"
+
+// notGathered is why it has no value after Close with ZeRO 1 and 2.
+const notGathered = "each rank has its part of the last update alone, and Close was called without Unshard"

@@ -163,6 +163,13 @@ func TestZeRO3_HasTwoUnitsAtATime(t *testing.T) {
 	}
 }
 
+// evaluate is what forward makes of ones, without gradients.
+func (r *rank) evaluate(forward func(*autograd.Variable) *autograd.Variable) ([]float64, error) {
+	g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.NoGrad())
+	defer g.Release()
+	return forward(g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, inputs) })).Float64s()
+}
+
 // Evaluation gathers as well, and leaves nothing whole; outside of Run the parameters have no values, and say why.
 func TestZeRO_EvaluatesWithoutGradientsAndSavesWhole(t *testing.T) {
 	for stage := range 4 {
@@ -171,11 +178,7 @@ func TestZeRO_EvaluatesWithoutGradientsAndSavesWhole(t *testing.T) {
 			for i, err := range together(all, func(r *rank) error {
 				m := newTied(true, false)
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
-					evaluate := func(forward func(*autograd.Variable) *autograd.Variable) ([]float64, error) {
-						g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.NoGrad())
-						defer g.Release()
-						return forward(g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, inputs) })).Float64s()
-					}
+					evaluate := r.evaluate
 					opt := optim.SGD(d.Parameters(), optim.LR(0.1))
 					defer opt.Release()
 					if err := errors.Join(r.backward(d, inputs), opt.Step()); err != nil {
@@ -299,6 +302,62 @@ func TestGradientsInParts(t *testing.T) {
 			}) {
 				require.ErrorContains(t, err, "ask for GradientsInParts")
 			}
+		})
+	}
+}
+
+// With ZeRO 1 and 2 each rank has its part of the last update alone: a model that mixes it with old values is not to be read.
+func TestClose_AfterAnUpdateLeavesNoMixture(t *testing.T) {
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			all := ranks(t, 2)
+			for i, err := range together(all, func(r *rank) error {
+				m := newTied(false, false)
+				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					opt := optim.SGD(d.Parameters(), optim.LR(0.1))
+					defer opt.Release()
+					if err := errors.Join(r.backward(d, inputs), opt.Step()); err != nil {
+						return err
+					}
+					opt.ZeroGrad()
+					err := d.Close()
+					_, read := r.evaluate(m.Forward)
+					if stage == 0 {
+						require.NoError(r.t, read)
+					} else {
+						require.ErrorContains(r.t, read, "Close was called without Unshard")
+					}
+					return err
+				})
+			}) {
+				require.NoError(t, err, "rank %d", i)
+			}
+			requireNothingKept(t, all)
+		})
+	}
+}
+
+// A forward pass that fails on one rank ends the group: the others are told at once, and not when they have waited for its gradients.
+func TestRun_ThatFailsEndsTheGroup(t *testing.T) {
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			all := ranks(t, 2)
+			errs := together(all, func(r *rank) error {
+				m := newTied(false, false)
+				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					if r.comm.Rank() == 0 {
+						return r.backward(d, inputs)
+					}
+					g, x := r.graph(2, inputs)
+					defer g.Release()
+					wrong := d.Run(g, func() *autograd.Variable { return m.Forward(x).Reshape(7) })
+					return wrong.Sum(nil, false).Backward()
+				})
+			})
+			require.ErrorContains(t, errs[0], "rank 1")
+			require.ErrorContains(t, errs[0], "Reshape")
+			require.ErrorContains(t, errs[1], "Reshape")
+			requireNothingKept(t, all)
 		})
 	}
 }
