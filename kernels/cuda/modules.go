@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6c9e396ff8c5aef28fa4cacc7c596721b2e23722a36cdbbb55f0d3f960ec490e"
+const inputsHash = "4242d344601da178dca2228cfddb9993f3ab25a68b17e5d97c9f1fdb6f5b3c53"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
