@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "4242d344601da178dca2228cfddb9993f3ab25a68b17e5d97c9f1fdb6f5b3c53"
+const inputsHash = "6144142bd406d7c97d8c2a27d6cc36b297e8bcebfdd4de71e149a563b6da16c3"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

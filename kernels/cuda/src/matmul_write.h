@@ -19,12 +19,18 @@ template <class T> FN void put_piece(T* to, i64 step, const Values& v, u32 n, bo
         if (f < n) to[f * step] = put<T>(v[f]);
 }
 
-// Adds beta*c to a piece.
+// Adds beta*c to a piece. A step of 0 is that of a bias of rows.
 template <class T> FN void add_piece(f32 beta, const T* c, i64 step, Values& v, u32 n, bool whole) {
     if (whole) {
         vec<T, PIECE> r = load<T, PIECE>(c);
 #pragma unroll
         for (u32 f = 0; f < PIECE; f++) v[f] = fma(beta, get(r.v[f]), v[f]);
+        return;
+    }
+    if (step == 0) {
+        f32 addend = get(*c);
+#pragma unroll
+        for (u32 f = 0; f < PIECE; f++) v[f] = fma(beta, addend, v[f]);
         return;
     }
 #pragma unroll
