@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6144142bd406d7c97d8c2a27d6cc36b297e8bcebfdd4de71e149a563b6da16c3"
+const inputsHash = "f23bbe56d3ffa4df0860ca25bdd8f7b88cc6566fc99d67b4112261c321c54868"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -49,39 +49,35 @@ template <class T> FN const T* here(const T* p) {
     return p;
 }
 
-// One thread's pieces of the tiles of an operand, which follow each other along k.
+// One thread's pieces of the tiles of an operand, which follow each other along k. What lies outside of the operand becomes zero.
 template <class P, class T> struct Source {
-    const T *first, *at;    // its first piece of the tile to come, and its piece of the pass to come
-    i64 step, pass;         // from row to row in memory, and from pass to pass
-    u32 to;                 // its place in a tile
-    u32 side, sides, k, ks; // where first is, and where the operand ends
+    const T *first, *at; // its first piece of the tile to come, and its piece of the pass to come
+    i64 pass, step;      // from pass to pass in memory, and from row to row
+    u32 to;              // its place in a tile
+    i32 rows, inner;     // that exist from its first row on, and elements of a row from its piece on
 
-    FN Source(const T* p, i64 step_, u32 side0, u32 sides_, u32 k0, u32 ks_) : step(step_), pass(step_ * P::PASS_ROWS), sides(sides_), ks(ks_) {
+    FN Source(const T* p, i64 step_, u32 side0, u32 sides, u32 k0, u32 ks) : pass(step_ * P::PASS_ROWS), step(step_) {
         u32 row = threadIdx.x / P::PIECES, piece = threadIdx.x % P::PIECES;
-        side = side0 + (P::ALONG ? row : piece * PIECE);
-        k = k0 + (P::ALONG ? piece * PIECE : row);
+        u32 side = side0 + (P::ALONG ? row : piece * PIECE), k = k0 + (P::ALONG ? piece * PIECE : row);
         first = at = p + (i64)(P::ALONG ? side : k) * step + (P::ALONG ? k : side);
+        rows = (i32)((P::ALONG ? sides : ks) - (P::ALONG ? side : k));
+        inner = (i32)((P::ALONG ? ks : sides) - (P::ALONG ? k : side));
         to = P::place(row, piece);
     }
 
-    // Begins the copy of the pass to come to a tile. INSIDE says that all of it lies in the operand; else what lies outside
-    // becomes zero.
-    template <bool INSIDE> FN void copy(gk_place tile, u32 number) {
-        u32 bytes = 16;
-        if constexpr (!INSIDE) {
-            u32 outer = again(P::ALONG ? side : k) + number * P::PASS_ROWS; // else what is known of each pass would be kept, in registers
-            u32 inner = P::ALONG ? k : side;
-            u32 outers = P::ALONG ? sides : ks, inners = P::ALONG ? ks : sides;
-            u32 left = outer < outers && inner < inners ? inners - inner : 0;
-            bytes = left < PIECE ? left * 2 : 16;
-        }
-        gk_cp_async_to(tile + to, (int)(number * P::PASS * 2), at, (int)bytes);
+    // The bytes of a piece that exist, in a row that does.
+    FN u32 bytes() const { return inner >= (i32)PIECE ? 16 : inner > 0 ? (u32)inner * 2 : 0; }
+
+    // Begins the copy of the pass to come to a tile.
+    FN void copy(gk_place tile, u32 number, u32 bytes) {
+        i32 left = (i32)again((u32)rows); // else what is known of each pass would be kept, in registers
+        gk_cp_async_to(tile + to, (int)(number * P::PASS * 2), at, (int)(left > (i32)(number * P::PASS_ROWS) ? bytes : 0));
         at = here(at + pass);
     }
 
     // Goes on to the next tile: of rows along k beside this one, of others behind it, where at is.
     FN void advance() {
         if constexpr (P::ALONG) first = at = here(first + P::DEEP);
-        k += P::DEEP;
+        (P::ALONG ? inner : rows) -= (i32)P::DEEP;
     }
 };

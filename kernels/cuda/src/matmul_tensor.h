@@ -66,12 +66,13 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
     gk_place read, write;      // the stage that is used, and the one that is filled: the one that was used before
 
     // Begins a part of the copies of a stage: each has as many passes.
-    template <bool INSIDE> FN void copy(u32 part, u32 parts) {
+    FN void copy(u32 part, u32 parts) {
         constexpr u32 ALL = PA::PASSES + PB::PASSES;
+        u32 of_a = a.bytes(), of_b = b.bytes();
 #pragma unroll
         for (u32 e = part * ALL / parts; e < (part + 1) * ALL / parts; e++) {
-            if (e < PA::PASSES) a.template copy<INSIDE>(write, e);
-            else b.template copy<INSIDE>(write + B::A * 2, e - PA::PASSES);
+            if (e < PA::PASSES) a.copy(write, e, of_a);
+            else b.copy(write + B::A * 2, e - PA::PASSES, of_b);
         }
     }
 
@@ -103,7 +104,7 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
     }
 
     // Uses a stage, whose first fragments are loaded, and fills another one if there is more to copy.
-    template <bool INSIDE> FN void use(Sums<B>& sum, Fragments<B> (&f)[2], bool more, bool last) {
+    FN void use(Sums<B>& sum, Fragments<B> (&f)[2], bool more, bool last) {
 #pragma unroll
         for (u32 s = 0; s < B::STEPS; s++) {
             if (s == B::STEPS - 1) {
@@ -113,19 +114,19 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
                 read = behind(read);
             }
             if (s < B::STEPS - 1 || !last) load(f[(s + 1) % 2], (s + 1) % B::STEPS);
-            if (s < B::STEPS - 1 && more) copy<INSIDE>(s, B::STEPS - 1);
+            if (s < B::STEPS - 1 && more) copy(s, B::STEPS - 1);
             multiply<T, B>(sum, f[s % 2]);
         }
     }
 
     // The sum of all products from k = a.k on, in so many stages, at least one.
-    template <bool INSIDE> FN void run(Sums<B>& sum, u32 count) {
+    FN void run(Sums<B>& sum, u32 count) {
         u32 ahead = stages - 1;
         write = read = begin;
 #pragma unroll 1
         for (u32 s = 0; s < ahead; s++) {
             if (s) gk_cp_async_commit();
-            if (s < count) copy<INSIDE>(0, 1);
+            if (s < count) copy(0, 1);
             copied();
             write += B::STAGE * 2;
         }
@@ -134,12 +135,11 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
         load(f[0], 0);
         clear<B>(sum);
 #pragma unroll 1
-        do use<INSIDE>(sum, f, count > ahead, count == 1);
+        do use(sum, f, count > ahead, count == 1);
         while (--count);
     }
 };
 
-// A block whose stages all lie inside of a and b does not look at their ends.
 template <class B, bool AK, bool BK, class T>
 FN void add_products(Sums<B>& sum, const Product<f32>& p, const Part<T, f32>& q, const Corner& at, T* sh) {
     using L = Pipeline<B, AK, BK, T>;
@@ -148,7 +148,6 @@ FN void add_products(Sums<B>& sum, const Product<f32>& p, const Part<T, f32>& q,
     L l = {{q.a, AK ? p.a.row : p.a.column, at.row, p.m, q.from, q.to},
            {q.b, BK ? p.b.column : p.b.row, at.column, p.n, q.from, q.to},
            again(L::PA::lane_place(row, true)), again(L::PB::lane_place(column, false)), p.stages, begin, begin + p.stages * B::STAGE * 2, begin, begin};
-    u32 depth = q.from < q.to ? q.to - q.from : 0, count = depth ? (depth + B::DEEP - 1) / B::DEEP : 1;
-    if (at.row + B::ROWS <= p.m && at.column + B::COLUMNS <= p.n && depth == count * B::DEEP) l.template run<true>(sum, count);
-    else l.template run<false>(sum, count);
+    u32 depth = q.from < q.to ? q.to - q.from : 0;
+    l.run(sum, depth ? (depth + B::DEEP - 1) / B::DEEP : 1);
 }
