@@ -7,7 +7,8 @@ import (
 )
 
 // Conv2D, Conv2DGradInput and Conv2DGradWeight: from a call to Convs of src/conv.h, one, or one for each phase of a transposed
-// convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks.
+// convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks. Those of one tap are plain
+// products (convpoint.go).
 
 // convolution is a product of all groups, with the sides of a Conv in the same order.
 type convolution struct {
