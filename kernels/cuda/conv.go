@@ -7,7 +7,8 @@ import (
 )
 
 // Conv2D, Conv2DGradInput and Conv2DGradWeight: from a call to Convs of src/conv.h, one, or one for each phase of a transposed
-// convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks.
+// convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks. Those of one tap are plain
+// products (convpoint.go).
 
 // convolution is a product of all groups, with the sides of a Conv in the same order.
 type convolution struct {
@@ -67,12 +68,20 @@ func convolve(d dtype.DType) op.Func {
 		v := op.ConvolutionOf(c)
 		if c.Op == op.Conv2DGradWeight {
 			p := weightProduct(c, &v)
+			if done, err := p.launchPlain(c); done || err != nil {
+				return err
+			}
 			return p.launch(c, &convKernelsOf[d][1])
 		}
 		turned := false
 		for i := range phases(c, &v) { // each writes places of its own; the workspace is theirs in turn, as the stream orders them
 			p := placeProduct(c, &v, i)
 			if p.n == 0 {
+				continue
+			}
+			if done, err := p.launchPlain(c); err != nil {
+				return err
+			} else if done {
 				continue
 			}
 			if p.channelsLast(d) {
@@ -200,17 +209,31 @@ func convSpace(c *op.Call) uint64 {
 	v, d := op.ConvolutionOf(c), c.Out[0].DType
 	if c.Op == op.Conv2DGradWeight {
 		p := weightProduct(c, &v)
-		return p.space(d)
+		bytes, enough := p.plainSpace(c)
+		if enough {
+			return bytes
+		}
+		return max(bytes, p.space(d))
 	}
 	most := uint64(0)
 	for i := range phases(c, &v) {
-		switch p := placeProduct(c, &v, i); {
-		case p.channelsLast(d):
-			image, kernel, sums := p.lastSpace(d)
-			most = max(most, image+kernel+sums)
-		case !p.direct(false):
-			most = max(most, p.space(d))
-		}
+		p := placeProduct(c, &v, i)
+		most = max(most, p.placeSpace(c, d))
 	}
 	return most
+}
+
+// placeSpace is the workspace of a product whose columns are places.
+func (p *convolution) placeSpace(c *op.Call, d dtype.DType) uint64 {
+	bytes, enough := p.plainSpace(c)
+	switch {
+	case enough:
+		return bytes
+	case p.channelsLast(d):
+		image, kernel, sums := p.lastSpace(d)
+		return max(bytes, image+kernel+sums)
+	case !p.direct(false):
+		return max(bytes, p.space(d))
+	}
+	return bytes
 }

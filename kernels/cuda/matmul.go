@@ -50,6 +50,7 @@ func matmulRows() []op.Row {
 
 const (
 	tile     = 64        // TILE in src/matmul.cu
+	joinEach = 8         // elements of a thread that adds up slices: EACH in src/matmul.cu
 	maxGridZ = 1<<16 - 1 // the most blocks in the third dimension of a grid, and in the second
 )
 
@@ -193,7 +194,7 @@ func (t *task) multiply(c *op.Call, w *work) error {
 func (t *task) addUp(c *op.Call, w *work, first, n int) error {
 	w.add(&t.params, first)
 	t.params.Ptr(w.dst.Ptr).Ptr(w.c.Ptr).Ptr(w.pre.Ptr).Ptr(c.Work.Ptr)
-	sums := blocks(w.m*w.n, threads)
+	sums := blocks(w.m*w.n, threads*joinEach)
 	sums.Z = uint32(n)
 	join := w.join
 	if join == nil {

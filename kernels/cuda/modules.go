@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "6c9e396ff8c5aef28fa4cacc7c596721b2e23722a36cdbbb55f0d3f960ec490e"
+const inputsHash = "f23bbe56d3ffa4df0860ca25bdd8f7b88cc6566fc99d67b4112261c321c54868"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

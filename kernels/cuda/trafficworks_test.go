@@ -132,29 +132,40 @@ func (b *bench) products() []work {
 	image, weights := b.of(f16, 2, 32, 32, 32), b.of(f16, 32, 32, 3, 3)
 	big, float := b.of(f16, 512, 512), b.of(f32, 512, 512)
 	bigTransposed := b.keep(big.Transpose(0, 1))
-	tiled := func(tile string, a, c *tensor.Tensor) func() error {
+	five := b.of(tensor.BFloat16, 5, 512, 512)
+	fiveTransposed := b.keep(five.Transpose(1, 2))
+	in := func(tile string, f func() (*tensor.Tensor, error)) func() error {
 		return func() error {
 			var err error
 			b.t.Run(tile, func(t *testing.T) { // until whose end the tile is preferred
 				cuda.PreferTile(t, tile)
-				err = once(func() (*tensor.Tensor, error) { return a.MatMul(c) })()
+				err = once(f)()
 			})
 			return err
 		}
 	}
+	tiled := func(tile string, a, c *tensor.Tensor) func() error {
+		return in(tile, func() (*tensor.Tensor, error) { return a.MatMul(c) })
+	}
+	rows, weight, bias := b.of(f16, 2560, 512), b.of(f16, 512, 512), b.of(f16, 512)
 	const often = 1000 // products read their operands many times: that is what shared memory is for
 	return []work{
 		{name: "product of 256, float32", bytes: 12 * n * n, run: once(func() (*tensor.Tensor, error) { return x.MatMul(x) }), again: often, scatter: 1.5, banks: 1.5},
-		{name: "product of 256, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(h) }), again: often, banks: 1.2},
-		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(transposed) }), again: often, banks: 1.3},
-		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return transposed.MatMul(h) }), again: often, banks: 1.1},
+		{name: "product of 256, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(h) }), again: often, mma: 8},
+		{name: "product of 256, second transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return h.MatMul(transposed) }), again: often, mma: 8},
+		{name: "product of 256, first transposed, float16", bytes: 6 * n * n, run: once(func() (*tensor.Tensor, error) { return transposed.MatMul(h) }), again: often, mma: 8},
 		{name: "convolution of 3 by 3, float16", bytes: 2 * (2*2*32*1024 + 32*32*9), run: once(func() (*tensor.Tensor, error) {
 			return tensor.Conv2d(image, weights, nil, tensor.Conv{Padding: []int{1}})
 		}), again: often, scatter: 20, banks: 1.1},
-		{name: "product of 512 in small tiles, float16", bytes: 6 * 512 * 512, run: tiled("small", big, big), again: often, banks: 1.15, scatter: 1.3},
-		{name: "product of 512 in middle tiles, float16", bytes: 6 * 512 * 512, run: tiled("middle", big, big), again: often, banks: 1.15, scatter: 1.3},
-		{name: "product of 512 in large tiles, float16", bytes: 6 * 512 * 512, run: tiled("large", big, big), again: often, banks: 1.15, scatter: 1.3},
-		{name: "product of 512 in large tiles, both transposed, float16", bytes: 6 * 512 * 512, run: tiled("large", bigTransposed, bigTransposed), again: often, banks: 1.15, scatter: 1.3},
+		{name: "product of 512 in small tiles, float16", bytes: 6 * 512 * 512, run: tiled("small", big, big), again: often, mma: 10},
+		{name: "product of 512 in middle tiles, float16", bytes: 6 * 512 * 512, run: tiled("middle", big, big), again: often, mma: 6.5},
+		{name: "product of 512 in large tiles, float16", bytes: 6 * 512 * 512, run: tiled("large", big, big), again: often, mma: 6},
+		{name: "product of 512 in large tiles, both transposed, float16", bytes: 6 * 512 * 512, run: tiled("large", bigTransposed, bigTransposed), again: often, mma: 6},
+		// Enough blocks for unsplit sums.
+		{name: "5 products of 512 in large tiles, bfloat16", bytes: 5 * 6 * 512 * 512, run: tiled("large", five, five), again: often, mma: 3},
+		{name: "5 products of 512 in middle tiles, second transposed, bfloat16", bytes: 5 * 6 * 512 * 512, run: tiled("middle", five, fiveTransposed), again: often, mma: 3.5},
+		{name: "linear layer of 512, 2560 rows, in large tiles, float16", bytes: 2 * (2*2560*512 + 512*512 + 512),
+			run: in("large", func() (*tensor.Tensor, error) { return tensor.Linear(rows, weight, bias) }), again: often, mma: 4},
 		{name: "product of 512 in large tiles, float32", bytes: 12 * 512 * 512, run: tiled("float", float, float), again: often, scatter: 1.6},
 	}
 }

@@ -29,6 +29,10 @@ inline void gk_cp_async(void* to, const void* from, int bytes = SIZE) {
 inline void gk_cp_async_at(void* to, int to_offset, const void* from, int from_offset, int bytes) {
     gk::cp_async((char*)to + to_offset, (const char*)from + from_offset, 16, bytes);
 }
+
+typedef uintptr_t gk_place;
+inline gk_place gk_place_of(const void* p) { return (gk_place)p; }
+inline void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) { gk::cp_async((char*)to + to_offset, from, 16, bytes); }
 inline void gk_cp_async_commit() { gk::cp_async_commit(); }
 template <int N>
 inline void gk_cp_async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -43,6 +47,8 @@ inline void gk_ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) { gk::load_m
 inline void gk_ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) { gk::load_matrices(r, 4, true, row); }
 inline void gk_ldmatrix_x4_at(uint32_t (&r)[4], const void* row, int offset) { gk::load_matrices(r, 4, false, (const char*)row + offset); }
 inline void gk_ldmatrix_x4_trans_at(uint32_t (&r)[4], const void* row, int offset) { gk::load_matrices(r, 4, true, (const char*)row + offset); }
+inline void gk_ldmatrix_x4_in(uint32_t (&r)[4], gk_place row, int offset) { gk::load_matrices(r, 4, false, (const char*)row + offset); }
+inline void gk_ldmatrix_x4_trans_in(uint32_t (&r)[4], gk_place row, int offset) { gk::load_matrices(r, 4, true, (const char*)row + offset); }
 
 inline void gk_mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::F16, d, a, b); }
 inline void gk_mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { gk::multiply(gk::BF16, d, a, b); }

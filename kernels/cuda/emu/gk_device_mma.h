@@ -24,6 +24,14 @@ GK_FN void gk_cp_async_at(void* to, int to_offset, const void* from, int from_of
                  "i"(from_offset), "r"(bytes)
                  : "memory");
 }
+// The address of a byte of shared memory, as the instructions take it. Sums of places and offsets are arithmetic of 32 bits.
+typedef uint32_t gk_place;
+GK_FN gk_place gk_place_of(const void* p) { return gk_shared_address(p); }
+
+// A copy of 16 bytes to to_offset bytes, which must be constant, from the place.
+GK_FN void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;" ::"r"(to), "i"(to_offset), "l"(from), "r"(bytes) : "memory");
+}
 GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 GK_FN void gk_cp_async_wait() {
@@ -78,6 +86,20 @@ GK_FN void gk_ldmatrix_x4_trans_at(uint32_t (&r)[4], const void* row, int offset
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(gk_shared_address(row)), "i"(offset)
+                 : "memory");
+}
+
+// The same at a constant number of bytes from the place.
+GK_FN void gk_ldmatrix_x4_in(uint32_t (&r)[4], gk_place row, int offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row), "i"(offset)
+                 : "memory");
+}
+GK_FN void gk_ldmatrix_x4_trans_in(uint32_t (&r)[4], gk_place row, int offset) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row), "i"(offset)
                  : "memory");
 }
 

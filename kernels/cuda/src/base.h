@@ -60,6 +60,16 @@ template <class T, class C> FN T put(C v) { return Put<T>::from(v); }
 template <class T, int N> FN vec<T, N> load(const T* p) { return *(const vec<T, N>*)p; }
 template <class T, int N> FN void store(T* p, const vec<T, N>& v) { *(vec<T, N>*)p = v; }
 
+// The same for words, of which the compiler stores some of a vec one by one.
+FN void store_words(void* p, u32 a, u32 b, u32 c, u32 d) {
+    using Words4 = u32 __attribute__((vector_size(16)));
+    *(Words4*)p = Words4{a, b, c, d};
+}
+FN void store_pair(f32* p, f32 a, f32 b) {
+    using Pair = f32 __attribute__((vector_size(8)));
+    *(Pair*)p = Pair{a, b};
+}
+
 constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 // Threads of a block, in all kernels but the matrix products.

@@ -79,14 +79,76 @@ template <class T, class C> FN void sums(const Product<C>& p, const Part<T, C>& 
     }
 }
 
-// Adds up the slices of a split product, one thread for each element.
-template <class T, class C> FN void join(const Product<C>& p, Part<T, C> q, const C* parts) {
-    u32 at = blockIdx.x * THREADS + threadIdx.x, size = p.m * p.n;
-    if (at >= size) return;
+// ---- Slices -------------------------------------------------------------------------------------------------------------
+
+constexpr u32 EACH = 8; // elements of a thread, joinEach in matmul.go
+
+// Four elements of a row, whose results and addends lie in whole pieces.
+template <class T> FN void load_four(f32 (&v)[4], const T* p) {
+    vec<T, 4> r = load<T, 4>(p);
+#pragma unroll
+    for (u32 f = 0; f < 4; f++) v[f] = get(r.v[f]);
+}
+FN void store_four(f32* p, const f32 (&v)[4]) { store_words(p, bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])); }
+template <class T> FN void store_four(T* p, const f32 (&v)[4]) {
+    store_pair((f32*)p, float_of(gk_round2(T(), v[0], v[1])), float_of(gk_round2(T(), v[2], v[3])));
+}
+
+// From the sum of four elements to the results. GELU takes too much code for that.
+template <class T> FN void finish_four(const Product<f32>& p, const Part<T, f32>& q, u32 at, f32 (&v)[4]) {
+    u32 i = at / p.n, j = at - i * p.n;
+    if (p.alpha != 1)
+#pragma unroll
+        for (u32 f = 0; f < 4; f++) v[f] *= p.alpha;
+    if (p.beta != 0) {
+        f32 c[4];
+        load_four(c, q.c + i * p.c.row + j);
+#pragma unroll
+        for (u32 f = 0; f < 4; f++) v[f] = fma(p.beta, c[f], v[f]);
+    }
+    if (q.pre) store_four(q.pre + i * p.pre.row + j, v);
+    if (p.activation == RELU)
+#pragma unroll
+        for (u32 f = 0; f < 4; f++) v[f] = activate(RELU, v[f]);
+    store_four(q.dst + i * p.dst.row + j, v);
+}
+
+// Adds up the slices of twice four elements, so that the threads of a warp are neighbours each time.
+template <class T> FN void join_fours(const Product<f32>& p, const Part<T, f32>& q, u32 at, u32 size, const f32* parts) {
+    constexpr u32 NEXT = THREADS * 4;
+    f32 v[2][4] = {}, more[2][4];
+    u32 second = at + NEXT < size ? NEXT : 0; // or the same again
+    parts += at;
+#pragma unroll 1
+    for (u32 s = 0; s < p.slices; s++, parts += size) {
+        load_four(more[0], parts);
+        load_four(more[1], parts + second);
+#pragma unroll
+        for (u32 e = 0; e < 8; e++) v[e / 4][e % 4] += more[e / 4][e % 4];
+    }
+    finish_four(p, q, at, v[0]);
+    if (second) finish_four(p, q, at + NEXT, v[1]);
+}
+
+// Adds up the slices of one element.
+template <class T, class C> FN void join_one(const Product<C>& p, const Part<T, C>& q, u32 at, u32 size, const C* parts) {
     C sum = 0;
+#pragma unroll 1
     for (u32 s = 0; s < p.slices; s++) sum += parts[(u64)s * size + at];
-    q.parts = nullptr;
     finish(p, q, at / p.n, at % p.n, sum);
+}
+
+// Adds up the slices of a split product.
+template <class T, class C> FN void join(const Product<C>& p, const Part<T, C>& q, const C* parts) {
+    u32 size = p.m * p.n, first = blockIdx.x * THREADS * EACH;
+    if constexpr (Same<C, f32>::value)
+        if (p.wide && (p.beta == 0 || p.wide_c) && p.n % 4 == 0 && p.activation <= RELU) {
+            u32 at = first + threadIdx.x * 4;
+            if (at < size) join_fours(p, q, at, size, parts);
+            return;
+        }
+#pragma unroll 1
+    for (u32 at = first + threadIdx.x; at < first + THREADS * EACH && at < size; at += THREADS) join_one(p, q, at, size, parts);
 }
 
 #define MATMUL(T, C, BLOCKS)                                                                                          \

@@ -3,7 +3,7 @@
 // A tile lies as its operand does in memory, in rows along k or across it, without gaps. A row is cut into pieces of 16 bytes,
 // and the pieces change places: piece i of row r is where piece i^s would be, with an s that depends on r. So the 8 rows that
 // ldmatrix reads at a time, the same piece of each, lie in different banks, and so do the pieces that 8 neighbouring threads
-// write. s has few bits: the next 16 of k, or the next 16 rows, are an addition or an exclusive or of a constant away.
+// write. s has few bits: the next 16 of k, or the next 16 rows, are an exclusive or of a constant away, or an offset in the instruction.
 #pragma once
 
 #include "matmul.h"
@@ -11,7 +11,7 @@
 constexpr u32 PIECE = 8; // elements of 16 bytes
 
 // A tile of one operand: SIDE of its rows (of b: columns) and DEEP of k, copied by THREADS threads. ALONG says that elements
-// along k are neighbours in memory.
+// along k are neighbours in memory. Places in it are in bytes.
 template <bool ALONG_, u32 SIDE, u32 DEEP_, u32 THREADS> struct Panel {
     static constexpr bool ALONG = ALONG_;
     static constexpr u32 DEEP = DEEP_;
@@ -21,8 +21,8 @@ template <bool ALONG_, u32 SIDE, u32 DEEP_, u32 THREADS> struct Panel {
     static constexpr u32 MOVED = PIECES < 8 ? PIECES : 8; // neighbouring pieces that change places
     static_assert(PASSES * PASS == SIDE * DEEP && PASS_ROWS % 8 == 0, "a pass is whole rows, in all of which s is the same");
 
-    // The place of a piece in the tile, in elements. Rows of fewer than 8 pieces share the banks.
-    static FN u32 place(u32 row, u32 piece) { return row * WIDTH + (piece ^ row * MOVED / 8 % MOVED) * PIECE; }
+    // The place of a piece in the tile. Rows of fewer than 8 pieces share the banks.
+    static FN u32 place(u32 row, u32 piece) { return row * (WIDTH * 2) + (piece ^ row * MOVED / 8 % MOVED) * 16; }
 
     // The row whose address the lane gives to ldmatrix, for 16 of the side from side on, and 16 of k. Lanes 8 to 15 have the
     // second matrix, the upper half of the side for a, of k for b; lanes 16 to 23 the third, the other way round.
@@ -32,12 +32,12 @@ template <bool ALONG_, u32 SIDE, u32 DEEP_, u32 THREADS> struct Panel {
         return ALONG ? place(side + of_side * 8 + low, of_k) : place(of_k * 8 + low, side / PIECE + of_side);
     }
 
-    // Four matrices of 8 by 8: the i-th 16 of the side and the step-th 16 of k, counted from what first is the place of.
-    template <class T> static FN void fragment(u32 (&r)[4], const T* sh, u32 first, u32 i, u32 step) {
+    // Four matrices of 8 by 8: the i-th 16 of the side and the step-th 16 of k of the tile at a place, of which first is the lane's own.
+    static FN void fragment(u32 (&r)[4], gk_place tile, u32 first, u32 i, u32 step) {
         u32 pieces = (ALONG ? step : i) * 2, rows = (ALONG ? i : step) * 16;
-        const T* at = sh + (first ^ pieces * PIECE) + rows * WIDTH;
-        if constexpr (ALONG) gk_ldmatrix_x4(r, at);
-        else gk_ldmatrix_x4_trans(r, at);
+        gk_place at = tile + (first ^ pieces * 16);
+        if constexpr (ALONG) gk_ldmatrix_x4_in(r, at, (int)(rows * WIDTH * 2));
+        else gk_ldmatrix_x4_trans_in(r, at, (int)(rows * WIDTH * 2));
     }
 };
 
@@ -49,33 +49,35 @@ template <class T> FN const T* here(const T* p) {
     return p;
 }
 
-// One thread's pieces of the tiles of an operand, which follow each other along k.
+// One thread's pieces of the tiles of an operand, which follow each other along k. What lies outside of the operand becomes zero.
 template <class P, class T> struct Source {
-    const T *first, *at;    // its first piece of the tile to come, and its piece of the pass to come
-    i64 step;               // from row to row in memory
-    u32 to;                 // its place in a tile
-    u32 side, sides, k, ks; // where first is, and where the operand ends
+    const T *first, *at; // its first piece of the tile to come, and its piece of the pass to come
+    i64 pass, step;      // from pass to pass in memory, and from row to row
+    u32 to;              // its place in a tile
+    i32 rows, inner;     // that exist from its first row on, and elements of a row from its piece on
 
-    FN Source(const T* p, i64 step_, u32 side0, u32 sides_, u32 k0, u32 ks_) : step(step_), sides(sides_), ks(ks_) {
+    FN Source(const T* p, i64 step_, u32 side0, u32 sides, u32 k0, u32 ks) : pass(step_ * P::PASS_ROWS), step(step_) {
         u32 row = threadIdx.x / P::PIECES, piece = threadIdx.x % P::PIECES;
-        side = side0 + (P::ALONG ? row : piece * PIECE);
-        k = k0 + (P::ALONG ? piece * PIECE : row);
+        u32 side = side0 + (P::ALONG ? row : piece * PIECE), k = k0 + (P::ALONG ? piece * PIECE : row);
         first = at = p + (i64)(P::ALONG ? side : k) * step + (P::ALONG ? k : side);
+        rows = (i32)((P::ALONG ? sides : ks) - (P::ALONG ? side : k));
+        inner = (i32)((P::ALONG ? ks : sides) - (P::ALONG ? k : side));
         to = P::place(row, piece);
     }
 
-    // Begins the copy of the pass to come. INSIDE says that all of it lies in the operand; else what lies outside becomes zero.
-    template <bool INSIDE> FN void copy(T* sh, u32 pass) {
-        u32 outer = (P::ALONG ? side : k) + pass * P::PASS_ROWS, inner = P::ALONG ? k : side;
-        u32 outers = P::ALONG ? sides : ks, inners = P::ALONG ? ks : sides;
-        u32 left = INSIDE ? PIECE : outer < outers && inner < inners ? inners - inner : 0;
-        gk_cp_async<16>(sh + to + pass * P::PASS, at, (int)(left < PIECE ? left * 2 : 16));
-        at = here(at + step * P::PASS_ROWS);
+    // The bytes of a piece that exist, in a row that does.
+    FN u32 bytes() const { return inner >= (i32)PIECE ? 16 : inner > 0 ? (u32)inner * 2 : 0; }
+
+    // Begins the copy of the pass to come to a tile.
+    FN void copy(gk_place tile, u32 number, u32 bytes) {
+        i32 left = (i32)again((u32)rows); // else what is known of each pass would be kept, in registers
+        gk_cp_async_to(tile + to, (int)(number * P::PASS * 2), at, (int)(left > (i32)(number * P::PASS_ROWS) ? bytes : 0));
+        at = here(at + pass);
     }
 
-    // Goes on to the next tile.
+    // Goes on to the next tile: of rows along k beside this one, of others behind it, where at is.
     FN void advance() {
-        first = at = here(P::ALONG ? first + P::DEEP : first + step * P::DEEP);
-        k += P::DEEP;
+        if constexpr (P::ALONG) first = at = here(first + P::DEEP);
+        (P::ALONG ? inner : rows) -= (i32)P::DEEP;
     }
 };

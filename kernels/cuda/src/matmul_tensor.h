@@ -35,6 +35,13 @@ template <class B, bool AK> FN Corner corner_of(const Product<f32>& p, u32 block
 
 template <class B> struct Fragments { u32 a[B::MMA_ROWS][4], b[B::MMA_COLUMNS / 2][4]; };
 
+template <class B> FN void clear(Sums<B>& sum) {
+#pragma unroll
+    for (u32 i = 0; i < B::MMA_ROWS; i++)
+#pragma unroll
+        for (u32 j = 0; j < B::MMA_COLUMNS; j++) sum[i][j][0] = sum[i][j][1] = sum[i][j][2] = sum[i][j][3] = 0;
+}
+
 template <class T, class B> FN void multiply(Sums<B>& sum, const Fragments<B>& f) {
 #pragma unroll
     for (u32 i = 0; i < B::MMA_ROWS; i++)
@@ -53,76 +60,83 @@ template <class B, bool AK, bool BK, class T> struct Pipeline {
 
     Source<PA, T> a;
     Source<PB, T> b;
-    u32 from_a, from_b;      // what a lane loads of the tiles
-    u32 end, stages;         // of shared memory, in elements and stages
-    u32 read = 0, write = 0; // the stage that is used, and the one that is filled, in elements
+    u32 from_a, from_b;        // what a lane loads of the tiles
+    u32 stages;                // of shared memory
+    gk_place begin, end;       // of all of them
+    gk_place read, write;      // the stage that is used, and the one that is filled: the one that was used before
 
     // Begins a part of the copies of a stage: each has as many passes.
-    template <bool INSIDE> FN void copy(T* sh, u32 part, u32 parts) {
+    FN void copy(u32 part, u32 parts) {
         constexpr u32 ALL = PA::PASSES + PB::PASSES;
+        u32 of_a = a.bytes(), of_b = b.bytes();
 #pragma unroll
         for (u32 e = part * ALL / parts; e < (part + 1) * ALL / parts; e++) {
-            if (e < PA::PASSES) a.template copy<INSIDE>(sh + write, e);
-            else b.template copy<INSIDE>(sh + write + B::A, e - PA::PASSES);
+            if (e < PA::PASSES) a.copy(write, e, of_a);
+            else b.copy(write + B::A * 2, e - PA::PASSES, of_b);
         }
     }
-
-    FN u32 behind(u32 stage) const { return stage + B::STAGE == end ? 0 : stage + B::STAGE; }
 
     FN void copied() {
         a.advance();
         b.advance();
-        write = behind(write);
     }
+
+    FN gk_place behind(gk_place stage) const { return stage + B::STAGE * 2 == end ? begin : stage + B::STAGE * 2; }
 
     // Waits until the next stage is there. Groups of nothing make up for the stages that there are not: of MOST_STAGES - 1 open
     // groups it is always the first that must be complete.
     FN void arrive() {
         gk_cp_async_commit();
-        if (stages < MOST_STAGES) gk_cp_async_commit();
-        if (stages < MOST_STAGES - 1) gk_cp_async_commit();
+        if (stages < MOST_STAGES) {
+            gk_cp_async_commit();
+            if (stages < MOST_STAGES - 1) gk_cp_async_commit();
+        }
         gk_cp_async_wait<MOST_STAGES - 2>();
         __syncthreads();
     }
 
-    FN void load(Fragments<B>& f, const T* sh, u32 step) {
+    FN void load(Fragments<B>& f, u32 step) {
+        u32 fa = again(from_a), fb = again(from_b); // else what is made from them would be kept, in registers
 #pragma unroll
-        for (u32 i = 0; i < B::MMA_ROWS; i++) PA::fragment(f.a[i], sh + read, from_a, i, step);
+        for (u32 i = 0; i < B::MMA_ROWS; i++) PA::fragment(f.a[i], read, fa, i, step);
 #pragma unroll
-        for (u32 j = 0; j < B::MMA_COLUMNS / 2; j++) PB::fragment(f.b[j], sh + read + B::A, from_b, j, step);
+        for (u32 j = 0; j < B::MMA_COLUMNS / 2; j++) PB::fragment(f.b[j], read + B::A * 2, fb, j, step);
     }
 
     // Uses a stage, whose first fragments are loaded, and fills another one if there is more to copy.
-    template <bool INSIDE> FN void use(Sums<B>& sum, Fragments<B> (&f)[2], T* sh, bool more, bool last) {
+    FN void use(Sums<B>& sum, Fragments<B> (&f)[2], bool more, bool last) {
 #pragma unroll
         for (u32 s = 0; s < B::STEPS; s++) {
             if (s == B::STEPS - 1) {
-                if (INSIDE || more) copied();
+                copied();
                 arrive();
+                write = read;
                 read = behind(read);
             }
-            if (INSIDE || s < B::STEPS - 1 || !last) load(f[(s + 1) % 2], sh, (s + 1) % B::STEPS);
-            if (s < B::STEPS - 1 && (INSIDE || more)) copy<INSIDE>(sh, s, B::STEPS - 1);
+            if (s < B::STEPS - 1 || !last) load(f[(s + 1) % 2], (s + 1) % B::STEPS);
+            if (s < B::STEPS - 1 && more) copy(s, B::STEPS - 1);
             multiply<T, B>(sum, f[s % 2]);
         }
     }
 
-    // Adds all of the products from k = a.k on.
-    FN void run(Sums<B>& sum, T* sh, u32 depth, bool inside) {
-        u32 ahead = stages - 1, count = (depth + B::DEEP - 1) / B::DEEP, whole = inside ? depth / B::DEEP : 0, t = 0;
+    // The sum of all products from k = a.k on, in so many stages, at least one.
+    FN void run(Sums<B>& sum, u32 count) {
+        u32 ahead = stages - 1;
+        write = read = begin;
 #pragma unroll 1
         for (u32 s = 0; s < ahead; s++) {
             if (s) gk_cp_async_commit();
-            copy<false>(sh, 0, 1);
+            if (s < count) copy(0, 1);
             copied();
+            write += B::STAGE * 2;
         }
         arrive();
         Fragments<B> f[2];
-        load(f[0], sh, 0);
+        load(f[0], 0);
+        clear<B>(sum);
 #pragma unroll 1
-        for (; t + ahead < whole; t++) use<true>(sum, f, sh, true, false);
-#pragma unroll 1
-        for (; t < count; t++) use<false>(sum, f, sh, t + ahead < count, t + 1 == count);
+        do use(sum, f, count > ahead, count == 1);
+        while (--count);
     }
 };
 
@@ -130,9 +144,10 @@ template <class B, bool AK, bool BK, class T>
 FN void add_products(Sums<B>& sum, const Product<f32>& p, const Part<T, f32>& q, const Corner& at, T* sh) {
     using L = Pipeline<B, AK, BK, T>;
     u32 warp = threadIdx.x / 32, row = warp / B::ACROSS * B::WARP_ROWS, column = warp % B::ACROSS * B::WARP_COLUMNS;
-    if (q.from >= q.to) return;
+    gk_place begin = gk_place_of(sh);
     L l = {{q.a, AK ? p.a.row : p.a.column, at.row, p.m, q.from, q.to},
            {q.b, BK ? p.b.column : p.b.row, at.column, p.n, q.from, q.to},
-           again(L::PA::lane_place(row, true)), again(L::PB::lane_place(column, false)), p.stages * B::STAGE, p.stages};
-    l.run(sum, sh, q.to - q.from, at.row + B::ROWS <= p.m && at.column + B::COLUMNS <= p.n);
+           again(L::PA::lane_place(row, true)), again(L::PB::lane_place(column, false)), p.stages, begin, begin + p.stages * B::STAGE * 2, begin, begin};
+    u32 depth = q.from < q.to ? q.to - q.from : 0;
+    l.run(sum, depth ? (depth + B::DEEP - 1) / B::DEEP : 1);
 }
