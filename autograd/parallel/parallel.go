@@ -115,7 +115,7 @@ func (d *DataParallel) start() error {
 		d.joinBatchNorms(true)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
+		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) }, d.instead(q))
 	}
 	return d.settled("Data")
 }

@@ -536,7 +536,7 @@ func (d *DataParallel) end() (err error) {
 		d.joinBatchNorms(false)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, nil)
+		autograd.Divert(key, q.p, nil, "")
 		switch {
 		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)
