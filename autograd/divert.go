@@ -15,7 +15,7 @@ import (
 type Sink func(t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
-// RegisterPostAccumulateGradHook are not called for what f takes. If the gradients never come to p's Grad, instead says where they go, for the errors of
+// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks). If the gradients never come to p's Grad, instead says where they go, for the errors of
 // optimizers that have p.
 func Divert(_ training.Key, p *Parameter, f Sink, instead string) {
 	if p != nil {

@@ -164,6 +164,10 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 		return refuse("", autograd.Missing(key, n.Parameter, n.Name, "call To on the model first"))
 	case t.Device().ID() != d.comm.Device().ID():
 		return refuse("it is on "+t.Device().ID().String()+", and the Comm on "+d.comm.Device().ID().String(), nil)
+	case autograd.Diverted(key, n.Parameter):
+		return refuse("another DataParallel trains it: Unshard or Close that first", nil)
+	case d.set.stage > 0 && autograd.HasPostHooks(key, n.Parameter):
+		return d.hooked(op, n.Name)
 	case d.exec.Stream() == nil:
 		d.exec = t.Exec()
 	case t.Exec() != d.exec:
