@@ -26,7 +26,7 @@
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks; with ZeRO 0, optim's does the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
-// on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass, and SyncBatchNorm normalises over all ranks.
+// on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
 // # What a rank keeps
 //

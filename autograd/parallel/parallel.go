@@ -27,6 +27,7 @@ type DataParallel struct {
 	launch  []*bucket // in the order in which they are reduced, the same on all ranks
 	learned bool      // the order is that of a backward pass
 	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
+	moved   bool      // a pass of training may have changed the buffers since they were sent
 
 	graph     *autograd.Graph // whose backward pass comes next
 	on        tensor.Exec     // where that works
@@ -365,7 +366,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	d.on = g.Exec()
 	d.markShards()
 	err := d.refresh()
-	if err == nil && trains && !d.noSync && d.set.buffers {
+	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()
 	}
 	return d.fatal(op, err)
