@@ -22,12 +22,13 @@ type DataParallel struct {
 	side tensor.Exec // the stream of the collectives, and the same allocator
 
 	named   []nn.Named // what is trained
+	frozen  []nn.Named // what is not, and buffers
 	params  []*param
 	buckets []*bucket // in the order of the layout
 	launch  []*bucket // in the order in which they are reduced, the same on all ranks
 	learned bool      // the order is that of a backward pass
-	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
 	moved   bool      // a pass of training may have changed the buffers since they were sent
+	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
 
 	graph     *autograd.Graph // whose backward pass comes next
 	on        tensor.Exec     // where that works
@@ -146,6 +147,8 @@ func (d *DataParallel) admit() error {
 		}
 		if n.Parameter.RequiresGrad() {
 			d.named = append(d.named, n)
+		} else {
+			d.frozen = append(d.frozen, n)
 		}
 	}
 	if len(d.named) == 0 {
@@ -161,14 +164,14 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 	}
 	t := n.Parameter.Tensor()
 	switch {
-	case t == nil:
-		return refuse("", autograd.Missing(key, n.Parameter, n.Name, "call To on the model first"))
-	case t.Device().ID() != d.comm.Device().ID():
-		return refuse("it is on "+t.Device().ID().String()+", and the Comm on "+d.comm.Device().ID().String(), nil)
 	case autograd.Diverted(key, n.Parameter):
 		return refuse("another DataParallel trains it: Unshard or Close that first", nil)
 	case d.set.stage > 0 && autograd.HasPostHooks(key, n.Parameter):
 		return d.hooked(op, n.Name)
+	case t == nil:
+		return refuse("", autograd.Missing(key, n.Parameter, n.Name, "call To on the model first"))
+	case t.Device().ID() != d.comm.Device().ID():
+		return refuse("it is on "+t.Device().ID().String()+", and the Comm on "+d.comm.Device().ID().String(), nil)
 	case d.exec.Stream() == nil:
 		d.exec = t.Exec()
 	case t.Exec() != d.exec:
@@ -359,6 +362,11 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	trains := g.GradEnabled()
+	if trains {
+		if err := d.stillFrozen(op); err != nil {
+			return err
+		}
+	}
 	if trains && d.graph != g {
 		d.graph = g
 		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
@@ -370,6 +378,16 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		err = d.sendBuffers()
 	}
 	return d.fatal(op, err)
+}
+
+// stillFrozen refuses to train what was not trained when the ranks have agreed: each would train it by its own gradients alone.
+func (d *DataParallel) stillFrozen(op string) error {
+	for _, n := range d.frozen {
+		if n.Parameter.RequiresGrad() {
+			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
+		}
+	}
+	return nil
 }
 
 // fatal ends the group if err is one: the other ranks wait for this one's collectives.
