@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -357,6 +358,8 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return g.Err()
 	case g.Device().ID() != d.exec.Device().ID():
 		return d.mistake(op, "the graph is on %v, the model on %v", g.Device().ID(), d.exec.Device().ID())
+	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
+		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
 	}
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
