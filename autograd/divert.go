@@ -15,11 +15,23 @@ import (
 type Sink func(t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
-// RegisterPostAccumulateGradHook are not called for what f takes.
-func Divert(_ training.Key, p *Parameter, f Sink) {
+// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks). If the gradients never come to p's Grad, instead says where they go, for the errors of
+// optimizers that have p.
+func Divert(_ training.Key, p *Parameter, f Sink, instead string) {
 	if p != nil {
-		p.diverted = f
+		p.diverted, p.instead = f, instead
 	}
+}
+
+// Diverted reports whether the gradients of p go to a sink.
+func Diverted(_ training.Key, p *Parameter) bool { return p != nil && p.diverted != nil }
+
+// Instead is where the gradients of p go that never come to its Grad, "" of others.
+func Instead(_ training.Key, p *Parameter) string {
+	if p == nil {
+		return ""
+	}
+	return p.instead
 }
 
 // divert gives t, which it takes over if that is the result, to the parameter's sink.

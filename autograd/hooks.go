@@ -3,6 +3,7 @@ package autograd
 import (
 	"slices"
 
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -138,6 +139,17 @@ func (b *backward) replacement(v *Variable, t *tensor.Tensor) (*tensor.Tensor, e
 			Detail: "a hook must return a gradient of the variable's type"}
 	}
 	return b.g.own(name, t)
+}
+
+// HasPostHooks reports whether p has hooks of RegisterPostAccumulateGradHook. It is for packages of this module, which alone can write the key.
+func HasPostHooks(_ training.Key, p *Parameter) bool { return p != nil && len(p.after.list) > 0 }
+
+// CallPostHooks calls them at the end of a backward pass over g, for who has given p the gradient that a sink has taken.
+func CallPostHooks(_ training.Key, g *Graph, p *Parameter) error {
+	if g == nil || p == nil || len(p.after.list) == 0 {
+		return nil
+	}
+	return (&backward{g: g}).accumulated(p)
 }
 
 // accumulated calls the hooks of a parameter whose gradient has been added up. They may work on the parameter's stream.

@@ -28,6 +28,7 @@ type Parameter struct {
 	after        hooks    // called when they are
 	computed     []string // the parameters of which a module computes it
 	diverted     Sink     // who gets the gradients instead; see Divert
+	instead      string   // where they go, if they never come to grad
 	away         string   // where the value is, while the parameter has none; see Put
 }
 

@@ -220,14 +220,19 @@ func (l *located) MissingIn(outer []autograd.Located, p *autograd.Parameter) *au
 		}
 		return e
 	}
-	if len(outer) > 0 { // it may be that of another part of the model
-		if root, ok := outer[0].(*located); ok {
-			m := (*Base)(root).whole()
-			if name, ok := nameIn(allNamed(m, ofParameters), allNamed(m, ofBuffers), p); ok {
-				e.Name = join(root.path, name)
-				return e
-			}
+	root, ok := l, true
+	if len(outer) > 0 {
+		root, ok = outer[0].(*located)
+	}
+	if ok { // it may be that of another part of the model
+		m := (*Base)(root).whole()
+		if name, ok := nameIn(allNamed(m, ofParameters), allNamed(m, ofBuffers), p); ok {
+			e.Name = join(root.path, name)
+			return e
 		}
+	}
+	if e.Detail != "" {
+		return e
 	}
 	module := "the module"
 	if path != "" {

@@ -187,11 +187,12 @@ func (o *LBFGSOptimizer) ready(closure Closure) error {
 func (o *LBFGSOptimizer) uniform() error {
 	first := o.params[0].Tensor()
 	for _, p := range o.params {
+		if err := trains("LBFGS", p); err != nil {
+			return err
+		}
 		t := p.Tensor()
 		var err error
 		switch {
-		case t == nil:
-			return fmt.Errorf("optim: LBFGS: %w", autograd.Missing(training.Key{}, p, "", gone))
 		case t.DType() != first.DType():
 			err = &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{first.DType(), t.DType()}, Detail: "parameters must be of one type"}
 		case t.Device().ID() != first.Device().ID():

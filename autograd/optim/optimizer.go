@@ -246,7 +246,8 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 // state is missing, of whatever group, nothing is updated, and it may be called again; a kernel's launch that fails ends it in the middle.
 // An optimizer without parameters, in whatever group,
 // is a *ConfigError, and a parameter without a tensor, such as one that a model has replaced and the program released, an
-// *autograd.ParameterError: then nothing is updated.
+// *autograd.ParameterError: then nothing is updated. So it is with a parameter of a model whose gradients go to shards of it (parallel.Data with ZeRO 1 to 3), which is a
+// *ConfigError.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {
@@ -285,14 +286,25 @@ func (o *Grouped) stepNow(by *decision) error {
 	return o.take(o.groups, planned, by)
 }
 
-// complete refuses a parameter without a tensor: a step of the others would train a part of the model and say nothing.
+// complete refuses a parameter without a tensor, or whose gradients go elsewhere: a step of the others would train a part of the model and say nothing.
 func (o *Grouped) complete() error {
 	for _, g := range o.groups {
 		for _, p := range g.params {
-			if p.Tensor() == nil {
-				return fmt.Errorf("optim: %s: %w", o.name, autograd.Missing(training.Key{}, p, "", gone))
+			if err := trains(o.name, p); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// trains refuses a parameter that the optimizer of a name cannot train.
+func trains(name string, p *autograd.Parameter) error {
+	if instead := autograd.Instead(training.Key{}, p); instead != "" {
+		return &ConfigError{name, instead}
+	}
+	if p.Tensor() == nil {
+		return fmt.Errorf("optim: %s: %w", name, autograd.Missing(training.Key{}, p, "", gone))
 	}
 	return nil
 }

@@ -5,6 +5,13 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
+// buffersDue reports whether a forward pass begins with rank 0's buffers: each that trains, outside of NoSync, and the first after those that does not.
+func (d *DataParallel) buffersDue(trains bool) bool {
+	due := trains && !d.noSync || !trains && d.moved
+	d.moved = trains
+	return due
+}
+
 // sendBuffers gives all ranks the buffers of rank 0, those of one type at once.
 func (d *DataParallel) sendBuffers() error {
 	byType := map[tensor.DType][]*tensor.Tensor{}

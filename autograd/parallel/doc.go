@@ -26,7 +26,10 @@
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks; with ZeRO 0, optim's does the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
-// on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass, and SyncBatchNorm normalises over all ranks.
+// on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
+//
+// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own
+// parameters get none; such a hook of theirs is an error, and an optimizer of them has one in its first step. A stepgraph.Step cannot capture a pass, and refuses the model.
 //
 // # What a rank keeps
 //
@@ -42,7 +45,7 @@
 // units that are whole for a time add at the peak, a run on a simulated device tells (device/sim with comm.Simulated): it has the peak of a rank of a real group, to the byte.
 //
 // With ZeRO 1 and 2 the parameters are views of a flat array for each bucket. The optimizer gets the rank's part of each as a parameter of its own (Parameters), and the next Run gathers
-// what all ranks have updated; Whole does for other readers. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
+// what all ranks have updated; Whole does for other readers, and for who loads values into the model. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
 // when its scope ends; operations have saved their place, not their memory, and backward gathers them again, until the last of their gradients has come. Meanwhile the next unit is on its way. So
 // two units are whole at a time. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
 // MasterWeights. Hooks for saved tensors (autograd.SavedTensorHooks) do not see what is saved inside Run then.
@@ -64,5 +67,6 @@
 //	compare.go    whether they have the same model             collective.go  tensors as buffers, and the order of streams
 //	pass.go       a backward pass, gradient by gradient        shard.go     ZeRO 1 and 2
 //	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
+//	whole.go      whole parameters, to save and to load
 //	predict.go    what a rank holds, without running           sampler.go   whose examples are whose
 package parallel

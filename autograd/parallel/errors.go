@@ -63,6 +63,6 @@ type UnusedError struct {
 
 // Error names them, and the remedy.
 func (e *UnusedError) Error() string {
-	return fmt.Sprintf("parallel: rank %d: the loss does not depend on %s: use all parameters in each forward pass, freeze those that are not trained (SetRequiresGrad), or ask for FindUnused",
+	return fmt.Sprintf("parallel: rank %d: the loss does not depend on %s: use all parameters in each forward pass, freeze those that are not trained before Data (SetRequiresGrad), or ask for FindUnused",
 		e.Rank, excerpt.List(e.Parameters))
 }

@@ -249,21 +249,6 @@ func (p packed) Unpack(e tensor.Exec) (*tensor.Tensor, error) {
 // Release implements autograd.Packed. It holds no memory.
 func (p packed) Release() { p.b.saved-- }
 
-// Whole runs f with all parameters whole, on all ranks, as to save the model: f must not train it, and has no collectives of its own unless all ranks run it. With ZeRO 0 they always are.
-func (d *DataParallel) Whole(f func() error) error {
-	const op = "Whole"
-	if d == nil || d.comm == nil || f == nil {
-		return &Error{Op: op, Detail: "the DataParallel or the function is nil"}
-	}
-	if err := d.whole(op); err != nil {
-		return err
-	}
-	if d.set.stage == 3 {
-		defer d.vacate(nil)
-	}
-	return f()
-}
-
 // whole gathers all parameters.
 func (d *DataParallel) whole(op string) error {
 	switch {

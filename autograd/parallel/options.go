@@ -36,8 +36,9 @@ func FindUnused() Option { return func(s *settings) { s.unused = true } }
 // its gradient comes in as many parts. Then the first pass reduces all buckets at its end, and learns how many parts there are.
 func GradientsInParts() Option { return func(s *settings) { s.parts = true } }
 
-// BroadcastBuffers says whether each forward pass of training starts with rank 0's buffers, such as the running statistics of batch norms, of floating-point
-// types and int64 (broadcast_buffers). The default is true.
+// BroadcastBuffers says whether each forward pass of training outside of NoSync, and the first one of an evaluation (autograd.NoGrad) after it, starts with rank 0's buffers, such as the running
+// statistics of batch norms, of floating-point types and int64 (broadcast_buffers). So all ranks evaluate alike, and make that pass too; one that evaluates alone runs Module, without Run.
+// The default is true.
 func BroadcastBuffers(on bool) Option { return func(s *settings) { s.buffers = on } }
 
 // Units are the modules whose parameters ZeRO 3 gathers together, for their forward pass and again for backward. What is in no unit, and what

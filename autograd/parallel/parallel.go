@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/internal/isnil"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -22,10 +23,12 @@ type DataParallel struct {
 	side tensor.Exec // the stream of the collectives, and the same allocator
 
 	named   []nn.Named // what is trained
+	frozen  []nn.Named // what is not, and buffers
 	params  []*param
 	buckets []*bucket // in the order of the layout
 	launch  []*bucket // in the order in which they are reduced, the same on all ranks
 	learned bool      // the order is that of a backward pass
+	moved   bool      // a pass of training may have changed the buffers since they were sent
 	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
 
 	graph     *autograd.Graph // whose backward pass comes next
@@ -115,7 +118,7 @@ func (d *DataParallel) start() error {
 		d.joinBatchNorms(true)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
+		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) }, d.instead(q))
 	}
 	return d.settled("Data")
 }
@@ -145,6 +148,8 @@ func (d *DataParallel) admit() error {
 		}
 		if n.Parameter.RequiresGrad() {
 			d.named = append(d.named, n)
+		} else {
+			d.frozen = append(d.frozen, n)
 		}
 	}
 	if len(d.named) == 0 {
@@ -160,6 +165,10 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 	}
 	t := n.Parameter.Tensor()
 	switch {
+	case autograd.Diverted(key, n.Parameter):
+		return refuse("another DataParallel trains it: Unshard or Close that first", nil)
+	case d.set.stage > 0 && autograd.HasPostHooks(key, n.Parameter):
+		return d.hooked(op, n.Name)
 	case t == nil:
 		return refuse("", autograd.Missing(key, n.Parameter, n.Name, "call To on the model first"))
 	case t.Device().ID() != d.comm.Device().ID():
@@ -349,11 +358,18 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return g.Err()
 	case g.Device().ID() != d.exec.Device().ID():
 		return d.mistake(op, "the graph is on %v, the model on %v", g.Device().ID(), d.exec.Device().ID())
+	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
+		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
 	}
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	trains := g.GradEnabled()
+	if trains {
+		if err := d.stillFrozen(op); err != nil {
+			return err
+		}
+	}
 	if trains && d.graph != g {
 		d.graph = g
 		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
@@ -361,10 +377,20 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	d.on = g.Exec()
 	d.markShards()
 	err := d.refresh()
-	if err == nil && trains && !d.noSync && d.set.buffers {
+	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()
 	}
 	return d.fatal(op, err)
+}
+
+// stillFrozen refuses to train what was not trained when the ranks have agreed: each would train it by its own gradients alone.
+func (d *DataParallel) stillFrozen(op string) error {
+	for _, n := range d.frozen {
+		if n.Parameter.RequiresGrad() {
+			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
+		}
+	}
+	return nil
 }
 
 // fatal ends the group if err is one: the other ranks wait for this one's collectives.

@@ -66,6 +66,9 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	case b.done:
 		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "another part of its gradient has come after it was reduced: ask for GradientsInParts"})
 	}
+	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
+		return false, d.hooked(op, q.name)
+	}
 	if err := b.put(q, t, d.on, d.comm.Size(), d.set.stage); err != nil {
 		return false, d.wrong(op, err)
 	}
@@ -232,7 +235,7 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 		err = d.broken
 	}
 	if err == nil {
-		err = d.finish()
+		err = d.finish(g)
 	}
 	if err != nil && d.side.Stream() != nil {
 		err = errors.Join(err, d.meet())
@@ -250,7 +253,7 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 }
 
 // finish reduces what is left and gives the gradients to the parameters.
-func (d *DataParallel) finish() error {
+func (d *DataParallel) finish(g *autograd.Graph) error {
 	if d.noSync {
 		return nil
 	}
@@ -284,7 +287,7 @@ func (d *DataParallel) finish() error {
 		return err
 	}
 	for _, b := range d.buckets {
-		if err := d.install(b, used); err != nil {
+		if err := d.install(g, b, used); err != nil {
 			return err
 		}
 	}
@@ -369,11 +372,12 @@ func (d *DataParallel) settled(op string) error {
 	return d.wrong(op, err)
 }
 
-// install gives the reduced gradients of a bucket to its parameters, or to the rank's parts of them.
-func (d *DataParallel) install(b *bucket, used map[*param]bool) error {
+// install gives the reduced gradients of a bucket to its parameters, or to the rank's parts of them, and calls the hooks that wait for that: they may take a step, and
+// release the gradient.
+func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]bool) error {
 	defer b.drop()
 	if d.set.stage > 0 {
-		return d.installParts(b, used)
+		return d.installParts(g, b, used)
 	}
 	for _, q := range b.params {
 		if used != nil && !used[q] {
@@ -385,6 +389,9 @@ func (d *DataParallel) install(b *bucket, used map[*param]bool) error {
 		}
 		if err := q.p.SetGrad(t); err != nil {
 			t.Release()
+			return err
+		}
+		if err := autograd.CallPostHooks(key, g, q.p); err != nil {
 			return err
 		}
 	}
@@ -536,7 +543,7 @@ func (d *DataParallel) end() (err error) {
 		d.joinBatchNorms(false)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, nil)
+		autograd.Divert(key, q.p, nil, "")
 		switch {
 		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)

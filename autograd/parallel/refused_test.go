@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/internal/replay"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -296,4 +297,29 @@ func TestGather_HasTheNumbersOfAllRanks(t *testing.T) {
 	}
 	_, err := (*parallel.DataParallel)(nil).Gather(1)
 	require.Error(t, err)
+}
+
+// A step that is captured and replayed would start no collectives.
+func TestRun_RefusesStreamsThatAreCaptured(t *testing.T) {
+	all := ranks(t, 1)
+	r := all[0]
+	m := nn.Linear(8, 8)
+	require.NoError(t, withModel(r, m, nil, func(d *parallel.DataParallel) error {
+		s, err := r.dev.NewStream()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		pass := func() error {
+			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
+			defer g.Release()
+			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 8) })
+			return d.Forward(x).Mean(nil, false).Backward()
+		}
+		prepared := replay.Prepare(s)
+		require.ErrorContains(t, pass(), "stepgraph.Step, whose replays start no collectives")
+		prepared.End()
+		require.NoError(t, pass(), "the group goes on")
+		d.ZeroGrad()
+		return nil
+	}))
+	requireNothingKept(t, all)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -31,6 +32,15 @@ type piece struct {
 	of     *param
 	p      *autograd.Parameter // flat
 	offset int                 // in the shard
+}
+
+// instead is where the gradients of a parameter go, for the error of an optimizer that was made of the model's parameters: it would train nothing.
+func (d *DataParallel) instead(q *param) string {
+	if d.set.stage == 0 {
+		return ""
+	}
+	return fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it: make the optimizer of DataParallel.Parameters or ParametersOf",
+		excerpt.Quote(q.name), d.set.stage)
 }
 
 func (s *sharded) release() (err error) {
@@ -111,7 +121,7 @@ func (d *DataParallel) mayShard() error {
 }
 
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
-func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
+func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*param]bool) error {
 	if b.master != nil {
 		wide, err := b.own.To(tensor.Float32)
 		if err != nil {
@@ -141,8 +151,17 @@ func (d *DataParallel) installParts(b *bucket, used map[*param]bool) error {
 			t.Release()
 			return err
 		}
+		if err := autograd.CallPostHooks(key, g, c.p); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// hooked is the error of a hook that would never be called.
+func (d *DataParallel) hooked(op, name string) error {
+	return &Error{Op: op, Rank: d.comm.Rank(), Parameter: name,
+		Detail: fmt.Sprintf("it has a hook of RegisterPostAccumulateGradHook, and with ZeRO %d no gradient of its own: register the hook with what ParametersOf has for it, after Data", d.set.stage)}
 }
 
 // round brings the shard up to date with what the optimizer has made of its float32 values.

@@ -56,6 +56,12 @@ func (d *DataParallel) unitList() ([]unit, error) {
 	if len(modules) == 0 {
 		modules = partsOf(d.model)
 	}
+	mine := map[autograd.Located]bool{}
+	for m := range nn.Modules(d.model) {
+		if at := nn.LocatedIn(key, m); at != nil {
+			mine[at] = true
+		}
+	}
 	var units []unit
 	for i, m := range modules {
 		if isnil.Value(m) {
@@ -67,6 +73,9 @@ func (d *DataParallel) unitList() ([]unit, error) {
 				return nil, d.mistake("Data", "unit %d, a %T, does not embed nn.Base, whose Scope says when it runs", i, m)
 			}
 			continue
+		}
+		if !mine[at] {
+			return nil, d.mistake("Data", "unit %d, a %T, is no module of the model", i, m)
 		}
 		u := unit{at, map[autograd.Located]bool{}}
 		for part := range nn.Modules(m) {
@@ -153,7 +162,7 @@ func (d *DataParallel) keepShard(b *bucket) error {
 }
 
 // away is where a parameter's value is.
-const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole"
+const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole: name a module in which all its uses are in Units"
 
 // lost is where it is after Close.
 const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"

@@ -11,6 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -360,4 +361,27 @@ func TestRun_ThatFailsEndsTheGroup(t *testing.T) {
 			requireNothingKept(t, all)
 		})
 	}
+}
+
+// Ranks that gather different units of one size would train with each other's parameters.
+func TestZeRO3_RanksThatGatherDifferentUnitsAreTold(t *testing.T) {
+	all := ranks(t, 2)
+	for _, err := range together(all, func(r *rank) error {
+		m := newTwo()
+		return withModel(r, m, []parallel.Option{parallel.ZeRO(3)}, func(d *parallel.DataParallel) error {
+			g, x := r.graph(2, 16)
+			defer g.Release()
+			only := m.A
+			if r.comm.Rank() == 1 {
+				only = m.B
+			}
+			_, err := d.Run(g, func() *autograd.Variable { return only.Forward(x) }).Item()
+			return err
+		})
+	}) {
+		require.ErrorIs(t, err, comm.ErrMismatch)
+		require.ErrorContains(t, err, "all-gather of unit 0")
+		require.ErrorContains(t, err, "all-gather of unit 1")
+	}
+	requireNothingKept(t, all)
 }

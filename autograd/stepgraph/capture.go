@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/rawbytes"
@@ -21,7 +22,7 @@ func (s *Step) capture(sh *shaped) (err error) {
 	fail := func(err error) error {
 		return &Error{Call: "Run", Detail: "the step cannot be captured", Err: err}
 	}
-	if err := s.noGradients(); err != nil {
+	if err := errors.Join(s.notDiverted(), s.noGradients()); err != nil {
 		return fail(err)
 	}
 	if err := s.alloc.EmptyCache(); err != nil { // what the eager runs needed, the graph needs anew
@@ -82,6 +83,27 @@ func (s *Step) noGradients() error {
 	return nil
 }
 
+// notDiverted refuses parameters whose gradients go elsewhere, to be reduced over ranks.
+func (s *Step) notDiverted() error {
+	for _, m := range s.modules {
+		for _, p := range m.Parameters() {
+			if err := notDiverted(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// notDiverted is the same on all devices, also where a run would be an eager one, so that a program which works on one does on another.
+func notDiverted(p *autograd.Parameter) error {
+	if !autograd.Diverted(training.Key{}, p) {
+		return nil
+	}
+	return &tensor.CaptureError{Op: "Run", Detail: fmt.Sprintf("parameter %s is trained by several ranks (parallel.Data), whose collectives the host starts and counts, which a replay does not do: "+
+		"take such steps without a Step", excerpt.Quote(p.Name()))}
+}
+
 // placesNow is where the parameters and buffers of the modules are.
 func (s *Step) placesNow() (list []place) {
 	for _, m := range s.modules {
@@ -116,6 +138,11 @@ func (sh *shaped) put(values []*tensor.Tensor) error {
 func (s *Step) replay(sh *shaped, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	s.dropResults()
 	fail := func(err error) ([]*tensor.Tensor, error) { return nil, &Error{Call: "Run", Err: err} }
+	for _, at := range sh.places {
+		if err := notDiverted(at.p); err != nil { // Data was called after the capture
+			return fail(err)
+		}
+	}
 	if err := s.behindInputs(in); err != nil {
 		return fail(err)
 	}

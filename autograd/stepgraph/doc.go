@@ -53,6 +53,8 @@
 // refused with a *tensor.CaptureError that has the line of the program. Then nothing was changed, further runs of these shapes are the same error, and Eager
 // goes on. Want of memory and errors of the driver are told likewise, and tried anew by the next Run.
 //
+// A model that several ranks train together (autograd/parallel) is refused, on all devices: what it does for each gradient is the host's.
+//
 // A step begins without gradients and ends without: those of the modules' parameters are released when the function returns. To accumulate over
 // several batches, give all of them to one step.
 //

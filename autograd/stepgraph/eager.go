@@ -7,6 +7,9 @@ import (
 
 // pass calls the function on a new graph, and keep with the values that it returns, which live until keep has returned.
 func (s *Step) pass(in []*tensor.Tensor, keep func(values []*tensor.Tensor) error) error {
+	if err := s.notDiverted(); err != nil {
+		return err
+	}
 	opts := append([]autograd.Option{autograd.WithGenerator(s.gen)}, s.options...)
 	opts = append(opts, autograd.WithStream(s.exec.Stream()), autograd.WithAllocator(s.exec.Allocator()))
 	g := autograd.NewGraph(s.dev, opts...)

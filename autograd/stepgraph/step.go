@@ -65,6 +65,9 @@ func New(dev device.Device, f Func, opts ...Option) (*Step, error) {
 			return nil, &Error{Call: call, Detail: why}
 		}
 	}
+	if err := s.notDiverted(); err != nil {
+		return nil, &Error{Call: call, Err: err}
+	}
 	if s.gen == nil {
 		s.gen = autograd.FreshGenerator()
 	}

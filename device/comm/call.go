@@ -27,23 +27,27 @@ type Call struct {
 	Root      int    // of Broadcast
 }
 
-// String is the call as errors show it: "AllReduce(sum, 8 float32)". The count is that of what each rank gives.
+// String is the call as errors show it: "AllReduce(sum, 8 float32)", and with a tag "AllReduce(sum, 8 float32, gradients of unit 3)". The count is that of what each rank gives.
 func (c Call) String() string {
+	tag := ""
+	if c.Src.Tag != "" {
+		tag = ", " + c.Src.Tag
+	}
 	switch c.Operation {
 	case opBroadcast:
-		return fmt.Sprintf("%s(%d %v, root %d)", c.Operation, c.Src.Count, c.Src.Type, c.Root)
+		return fmt.Sprintf("%s(%d %v, root %d%s)", c.Operation, c.Src.Count, c.Src.Type, c.Root, tag)
 	case opAllReduce, opReduceScatter:
-		return fmt.Sprintf("%s(%v, %d %v)", c.Operation, c.Op, c.Src.Count, c.Src.Type)
+		return fmt.Sprintf("%s(%v, %d %v%s)", c.Operation, c.Op, c.Src.Count, c.Src.Type, tag)
 	}
 	if !c.Src.Type.Valid() {
 		return c.Operation + "()" // Barrier has no buffers, nor have the ends of a group
 	}
-	return fmt.Sprintf("%s(%d %v)", c.Operation, c.Src.Count, c.Src.Type)
+	return fmt.Sprintf("%s(%d %v%s)", c.Operation, c.Src.Count, c.Src.Type, tag)
 }
 
 // Matches reports whether two ranks make the same call. Where their buffers lie is their own affair.
 func (c Call) Matches(o Call) bool {
-	return c.Operation == o.Operation && c.Op == o.Op && c.Root == o.Root && c.Src.Count == o.Src.Count && c.Src.Type == o.Src.Type
+	return c.Operation == o.Operation && c.Op == o.Op && c.Root == o.Root && c.Src.Count == o.Src.Count && c.Src.Type == o.Src.Type && c.Src.Tag == o.Src.Tag
 }
 
 // Sent is how many bytes a rank sends for the call when the group is a ring, the way of few bytes that libraries take for all but small

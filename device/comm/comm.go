@@ -64,10 +64,14 @@ type Comm interface {
 
 // Buffer is memory of a device: Count elements of a type from Ptr on, which is a multiple of the element's size. Reductions need a floating
 // type or dtype.Int64, the others take all types. A buffer without elements needs no address.
+//
+// Tag says what is in it, for groups that compare the ranks' calls, as Loopback does: of equal size and type, but of another tag, two calls are not the same. Others do not
+// look at it.
 type Buffer struct {
 	Ptr   device.Ptr
 	Count int
 	Type  dtype.DType
+	Tag   string
 }
 
 // Bytes is the size of the buffer.
@@ -76,7 +80,7 @@ func (b Buffer) Bytes() uint64 { return uint64(b.Count) * uint64(b.Type.Size()) 
 // part is the i-th of n equal parts.
 func (b Buffer) part(i, n int) Buffer {
 	count := b.Count / n
-	return Buffer{b.Ptr.Add(uint64(i*count) * uint64(b.Type.Size())), count, b.Type}
+	return Buffer{b.Ptr.Add(uint64(i*count) * uint64(b.Type.Size())), count, b.Type, b.Tag}
 }
 
 // overlaps reports whether the two have a byte in common.

@@ -83,6 +83,10 @@ func TestLoopback_TellsAllRanksWhoCallsSomethingElse(t *testing.T) {
 			b.Count = 7
 			return c.AllReduce(s, b, b, comm.Sum)
 		}, "AllReduce(sum, 7 float32)"},
+		{"tag", func(c comm.Comm, s device.Stream, b comm.Buffer) error {
+			b.Tag = "unit 3"
+			return c.AllReduce(s, b, b, comm.Sum)
+		}, "AllReduce(sum, 8 float32, unit 3)"},
 		{"type", func(c comm.Comm, s device.Stream, b comm.Buffer) error {
 			b.Type = dtype.BFloat16
 			return c.AllReduce(s, b, b, comm.Sum)

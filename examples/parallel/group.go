@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -31,7 +32,9 @@ func (o *options) train(stdout io.Writer) error {
 			return err
 		}
 		return r.tell(stdout, o.json)
-	case o.Ranks == 0 && launched():
+	case o.Ranks > 0 && launched(): // each process would train all ranks
+		return fmt.Errorf("-ranks is %d, for ranks in one process, and an MPI launcher has started this one as one of several: leave -ranks out, or the launcher", o.Ranks)
+	case launched():
 		return o.joinGroup(w, stdout)
 	}
 	o.Ranks = max(o.Ranks, 1)

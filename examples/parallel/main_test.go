@@ -147,3 +147,13 @@ func TestRun_UnderMPI(t *testing.T) {
 		})
 	}
 }
+
+// Each process of a launcher would train all ranks by itself.
+func TestRun_RefusesRanksUnderALauncher(t *testing.T) {
+	t.Setenv("PMI_SIZE", "2")
+	var out, stderr bytes.Buffer
+	require.Equal(t, 1, run(append([]string{"-ranks", "4"}, small...), &out, &stderr))
+	require.Contains(t, stderr.String(), "-ranks is 4")
+	require.Contains(t, stderr.String(), "leave -ranks out, or the launcher")
+	require.Empty(t, out.String())
+}

@@ -1,0 +1,133 @@
+package parallel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// Whole runs f with all parameters whole, on all ranks, as to save the model, or to load values into it: what f changes of the parameters, the same on all ranks, or
+// replaces by tensors of the same type on the device, goes to the ranks' parts when it returns, also with an error. With MasterWeights, elements that have the value that they had keep
+// their float32. f must not train the model, and has no collectives of its own unless all ranks run it. With ZeRO 0 parameters always are whole.
+func (d *DataParallel) Whole(f func() error) error {
+	const op = "Whole"
+	if d == nil || d.comm == nil || f == nil {
+		return &Error{Op: op, Detail: "the DataParallel or the function is nil"}
+	}
+	if err := d.whole(op); err != nil {
+		return err
+	}
+	if d.set.stage == 0 {
+		return f()
+	}
+	if d.set.stage == 3 {
+		defer d.vacate(nil)
+	}
+	before := make([]uint32, len(d.buckets))
+	for i, b := range d.buckets {
+		before[i] = b.full.Version()
+	}
+	err := f()
+	if d.closed { // f has called Close, or Unshard
+		return err
+	}
+	for i, b := range d.buckets {
+		err = errors.Join(err, d.comeBack(op, b))
+		if b.full.Version() != before[i] {
+			err = errors.Join(err, d.fatal(op, d.adopt(b)))
+		}
+	}
+	return err
+}
+
+// comeBack puts the values of parameters that have other tensors now into the bucket's array, whose views they are again.
+func (d *DataParallel) comeBack(op string, b *bucket) (err error) {
+	for _, q := range b.params {
+		t := q.p.Tensor()
+		if t.SharesStorage(b.full) {
+			continue
+		}
+		place, failed := view(b.full, q.offset, q.p.Shape(), d.exec)
+		if failed != nil {
+			return errors.Join(err, d.fatal(op, failed))
+		}
+		if why := b.foreign(t); why != "" {
+			err = errors.Join(err, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: why + ": change it before Data"})
+		} else if failed := copyOver(place, t); failed != nil {
+			err = errors.Join(err, d.fatal(op, failed))
+		}
+		autograd.Put(key, q.p, place, "")
+	}
+	return err
+}
+
+// foreign is why the array cannot have a value in it, "" if it can.
+func (b *bucket) foreign(t *tensor.Tensor) string {
+	switch {
+	case t == nil:
+		return "the function has released it"
+	case t.DType() != b.dtype:
+		return fmt.Sprintf("it is of %v now, and was of %v", t.DType(), b.dtype)
+	case t.Device().ID() != b.full.Device().ID():
+		return fmt.Sprintf("it is on %v now, and was on %v", t.Device().ID(), b.full.Device().ID())
+	}
+	return ""
+}
+
+// copyOver copies from whatever stream src is on.
+func copyOver(dst, src *tensor.Tensor) error {
+	if err := order(src.Exec().Stream(), dst.Exec().Stream()); err != nil {
+		return err
+	}
+	return dst.CopyFrom(src)
+}
+
+// adopt takes the rank's part of a bucket's array as what is trained from now on.
+func (d *DataParallel) adopt(b *bucket) error {
+	if d.set.stage == 3 { // else the part is a view
+		n := b.shard(d.comm.Size())
+		part, err := b.full.Narrow(0, d.comm.Rank()*n, n)
+		if err != nil {
+			return err
+		}
+		defer part.Release()
+		if err := b.shard_.CopyFrom(part); err != nil {
+			return err
+		}
+	}
+	if b.master == nil {
+		return nil
+	}
+	return b.widen()
+}
+
+// widen brings the float32 values up to date with the shard, where they do not round to what it has.
+func (b *bucket) widen() error {
+	var made []*tensor.Tensor
+	var failed error
+	keep := func(t *tensor.Tensor, err error) *tensor.Tensor {
+		failed = errors.Join(failed, err)
+		made = append(made, t)
+		return t
+	}
+	defer func() {
+		for _, t := range made {
+			t.Release()
+		}
+	}()
+	rounded := keep(b.master.To(b.dtype))
+	wide := keep(b.shard_.To(tensor.Float32))
+	if failed != nil {
+		return failed
+	}
+	same := keep(rounded.Eq(b.shard_))
+	if failed != nil {
+		return failed
+	}
+	if now := keep(tensor.Where(same, b.master, wide)); failed == nil {
+		failed = b.master.CopyFrom(now)
+	}
+	return failed
+}
