@@ -216,6 +216,10 @@ func (e *engine) ended() *comm.Fault {
 	return e.fault
 }
 
+// linger is how long a rank that ends its group keeps its memory for the others, which may be reading it while they tell each other: MPICH's transport ends a
+// process whose read from another's memory fails (cma_ep.c: "process_vm_readv returned -1: Bad address").
+const linger = 250 * time.Millisecond
+
 // end ends the group: the others are told, and after that no MPI call is made, since each could go on writing into buffers whose owners
 // have been told that the collective has failed.
 func (e *engine) end(f *comm.Fault) {
@@ -223,6 +227,7 @@ func (e *engine) end(f *comm.Fault) {
 		return
 	}
 	e.talk.farewell(f)
+	time.Sleep(linger)
 	e.mu.Lock()
 	e.fault = f
 	e.mu.Unlock()
