@@ -142,7 +142,7 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 	})
 }
 
-var moreFaults = flag.Int("faults", fulltests.Or(24, 2), "how many random faults each launcher's ranks suffer")
+var moreFaults = flag.Int("faults", fulltests.Or(8, 2), "how many random faults each launcher's ranks suffer")
 
 func TestFaults_RandomOnes(t *testing.T) {
 	seed := rand.Uint64()
