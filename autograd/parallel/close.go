@@ -1,0 +1,50 @@
+package parallel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cistern-ml/cistern/autograd"
+)
+
+// Close ends the training: the model's parameters are ordinary ones again, and what this rank keeps for it is released, but not the gradients of ZeRO 0. With ZeRO 1 to 3 call
+// Unshard in its place, on all ranks, for a model that is used afterwards: without it parameters have no values, with ZeRO 3 at all, and with ZeRO 1 and 2 if no forward pass and no Whole came after the last
+// update, of which each rank has its part alone. It waits for the collectives under way, and for no other rank. Closing twice is harmless.
+func (d *DataParallel) Close() error {
+	if d == nil || d.comm == nil || d.closed {
+		return nil
+	}
+	return d.end()
+}
+
+func (d *DataParallel) end() (err error) {
+	d.closed = true
+	if d.side.Stream() != nil {
+		err = d.wrong("Close", d.side.Stream().Synchronize(context.Background()))
+	}
+	if d.broken != nil {
+		err = nil // told already
+	}
+	d.vacate(d.graph)
+	if d.set.joined && d.model != nil {
+		d.joinBatchNorms(false)
+	}
+	for _, q := range d.params {
+		autograd.Divert(key, q.p, nil, "")
+		switch {
+		case autograd.Away(key, q.p) != "":
+			autograd.Put(key, q.p, nil, lost)
+		case d.stale && d.set.stage > 0: // old values beside new ones, other ones on each rank
+			autograd.Put(key, q.p, nil, notGathered)
+		}
+	}
+	for _, b := range d.buckets {
+		b.drop()
+		err = errors.Join(err, b.sharded.release())
+	}
+	d.graph = nil
+	if d.side.Stream() != nil {
+		err = errors.Join(err, d.side.Stream().Close())
+	}
+	return err
+}
