@@ -26,6 +26,9 @@ func NoGrad() Option { return func(c *config) { c.noGrad = true } }
 
 // WithStream runs the graph's operations on s, not on the device's default stream. Leaves that live on other streams are
 // waited for, and their streams wait for the gradients at the end of Backward.
+//
+// On a host device's stream of its own the program is ahead of the work, and element-wise operations that wait behind each other run as
+// one pass over memory (package host), forward and backward, with the same results to the bit.
 func WithStream(s device.Stream) Option {
 	return func(c *config) { c.exec = append(c.exec, tensor.WithStream(s)) }
 }

@@ -175,3 +175,20 @@ type Executor interface {
 	// LaunchError. With ExecInline that error is returned at once. fn must not wait for its own stream, nor free memory.
 	Submit(operation string, fn func() error) error
 }
+
+// Joint is work of a stream that may run together with work that follows it at once: what goes over memory element by element, in
+// pieces that stay in the processor's caches from one operation to the next.
+type Joint interface {
+	// Joins is with how many of the works that follow, the first ones, this one runs together: 0 if it runs alone. It computes nothing.
+	Joins(next []Joint) int
+	// Run runs the work and those that follow, which Joins has counted. What they leave in memory is what they would leave one after the
+	// other.
+	Run(next []Joint) error
+}
+
+// JointExecutor is an Executor that runs work together which waits on it: one with ExecQueued.
+type JointExecutor interface {
+	Executor
+	// SubmitJoint is Submit for such work. The error of works that ran together is that of the first of them, and names all.
+	SubmitJoint(operation string, w Joint) error
+}

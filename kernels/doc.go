@@ -12,7 +12,8 @@
 //
 // Launch looks at the stream of the call. A stream that executes Go code (device.Executor: host and simulated devices) gets
 // the processor's kernel. With ExecInline it is called on the spot, without an allocation; the call's error is the
-// kernel's. With ExecQueued a copy of the call is enqueued on the stream; an error comes out of a later wait. With ExecDiscard
+// kernel's. With ExecQueued a copy of the call is enqueued on the stream; an error comes out of a later wait, and element-wise operations
+// that wait behind each other run as one pass over memory (chain.go). With ExecDiscard
 // there is no storage to compute on: the row must exist, and a function that does nothing is enqueued on the stream, so that the
 // launch is counted and costs what a launch costs.
 //

@@ -44,6 +44,9 @@ func Launch(c *op.Call) error {
 		}
 		return timed(c, f)
 	case device.ExecQueued:
+		if j, ok := e.(device.JointExecutor); ok && c.Op.Elementwise() {
+			return j.SubmitJoint(c.Op.String(), newChained(c, f))
+		}
 		copied := c.Clone()
 		return e.Submit(c.Op.String(), func() error { return timed(copied, f) })
 	default:

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -21,6 +23,7 @@ const (
 func cases() []workload {
 	var all []workload
 	all = append(all, functionCases()...)
+	all = append(all, chainCase("chain of six", false), chainCase("chain of six on a stream", true))
 	all = append(all, rowCases()...)
 	all = append(all, randomCases()...)
 	all = append(all, copyCases()...)
@@ -69,6 +72,50 @@ func functionCases() []workload {
 		}
 	}
 	return append(list, gradientCases()...)
+}
+
+// chainElements are more than the caches of most processors hold.
+const chainElements = 1 << 22
+
+// chainCase is six operations of elements behind each other, on the default stream or on one of its own, where they run as one pass over memory.
+func chainCase(name string, streamed bool) workload {
+	return workload{name, 6 * chainElements, func(s *scene) (func() error, error) {
+		if streamed {
+			stream, err := s.Stream().Device().NewStream()
+			if err != nil {
+				return nil, err
+			}
+			s.ends = append(s.ends, func() { _ = stream.Close() })
+			if s.Exec, err = tensor.On(stream.Device(), tensor.WithStream(stream)); err != nil {
+				return nil, err
+			}
+		}
+		x, err := s.uniform(-1, 1, chainElements)
+		return func() error { return chain(x) }, err
+	}}
+}
+
+func chain(x *tensor.Tensor) error {
+	y, err := x.MulScalar(1.5)
+	for _, f := range []unary{
+		func(y *tensor.Tensor) (*tensor.Tensor, error) { return y.Add(x) },
+		func(y *tensor.Tensor) (*tensor.Tensor, error) { return y.Mul(x) },
+		func(y *tensor.Tensor) (*tensor.Tensor, error) { return y.AddScalar(2) },
+		(*tensor.Tensor).Sqrt,
+		func(y *tensor.Tensor) (*tensor.Tensor, error) { return y.Sub(x) },
+	} {
+		if err != nil {
+			break
+		}
+		before := y
+		y, err = f(y)
+		before.Release()
+	}
+	if err != nil {
+		return err
+	}
+	defer y.Release()
+	return y.Exec().Stream().Synchronize(context.Background())
 }
 
 type binary = func(g, x *tensor.Tensor) (*tensor.Tensor, error)

@@ -54,6 +54,8 @@ case("sum", [square, square], torch.add)
 case("row broadcast", [square, (1, 1024)], torch.add)
 case("column broadcast", [square, (1024, 1)], torch.add)
 case("channel broadcast", [image, (64, 1, 1)], torch.add)
+for label in ("", " on a stream"):
+    case("chain of six" + label, [(1 << 22,)], lambda x: ((x * 1.5 + x) * x + 2).sqrt() - x)
 for label, kind in {"bfloat16": torch.bfloat16, "float16": torch.float16}.items():
     case("to " + label, [square], lambda x, kind=kind: x.to(kind))
     case("from " + label, [square], lambda x: x.float())

@@ -24,6 +24,11 @@
 //	s         \-> a ------- done: e is complete
 //	t                                   \-> (waits for e) b --------------------------------- done
 //
+// Work that goes over memory element by element (device.Joint) runs together with what waits behind it: in pieces that stay in the
+// processor's caches, so that a chain of operations on large tensors takes one pass over memory in place of one for each. The more
+// a program is ahead of the queue, the longer the chains. The results are the same bits; those who wait for one of the operations wait for all
+// of its chain, of 32 at most.
+//
 // A function on a queue must not wait for its own stream, free memory, or close anything: those wait for the function.
 //
 // Locks: a device, a queue and an event have one each. No two are ever held together, and none while work runs or anybody

@@ -62,7 +62,7 @@ func (q *queue) serve() {
 	returned := false
 	defer func() {
 		if !returned { // batch[next] ended this goroutine with runtime.Goexit; another one goes on behind it
-			q.finish(device.LaunchError(q.device.id, batch[next].operation, &device.PanicError{}))
+			q.finish(1, device.LaunchError(q.device.id, batch[next].operation, &device.PanicError{}))
 			rest := slices.Clone(batch[next+1:])
 			q.mu.Lock()
 			q.mu.pending = append(rest, q.mu.pending...)
@@ -71,8 +71,10 @@ func (q *queue) serve() {
 		}
 	}()
 	for batch = q.takeBatch(nil); batch != nil; batch = q.takeBatch(batch) {
-		for next = range batch {
-			q.finish(batch[next].run(q.device.id))
+		for next = 0; next < len(batch); {
+			n, err := q.run(batch[next:])
+			q.finish(n, err)
+			next += n
 		}
 	}
 	returned = true
@@ -112,15 +114,15 @@ func (q *queue) settle() {
 	}
 }
 
-// finish marks the next position as finished and wakes those who wait for it.
-func (q *queue) finish(err error) {
+// finish marks the next n positions as finished, the error as that of the first of them, and wakes those who wait for them.
+func (q *queue) finish(n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.mu.done++
-	q.settle()
 	if err != nil {
-		q.mu.failed.Add(q.mu.done, err)
+		q.mu.failed.Add(q.mu.done+1, err)
 	}
+	q.mu.done += uint64(n)
+	q.settle()
 	if len(q.mu.waiting) == 0 {
 		return
 	}

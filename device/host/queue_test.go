@@ -257,3 +257,55 @@ func BenchmarkMalloc_AndFirstTouch64MiB(b *testing.B) {
 		_ = d.Free(p)
 	}
 }
+
+// jointWork notes in what company it ran.
+type jointWork struct {
+	name string
+	most int // how many of those that follow it takes along
+	ran  *[][]string
+}
+
+func (w *jointWork) Joins(next []device.Joint) int { return min(w.most, len(next)) }
+
+func (w *jointWork) Run(next []device.Joint) error {
+	names := []string{w.name}
+	for _, n := range next {
+		names = append(names, n.(*jointWork).name)
+	}
+	*w.ran = append(*w.ran, names)
+	return nil
+}
+
+func TestQueue_RunsWorkTogetherThatWaitsBehindEachOther(t *testing.T) {
+	d := New()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	q := s.(device.JointExecutor)
+	open := make(chan struct{})
+	require.NoError(t, q.Submit("gate", func() error { <-open; return nil }))
+	var ran [][]string
+	put := func(name string, most int) {
+		require.NoError(t, q.SubmitJoint(name, &jointWork{name, most, &ran}))
+	}
+	put("a", 2)
+	put("b", 9)
+	put("c", 9)
+	put("d", 9)
+	put("e", 0)
+	require.NoError(t, q.Submit("between", func() error { ran = append(ran, nil); return nil }))
+	put("f", 2*mostJoint)
+	for range 2 * mostJoint {
+		put("g", 2*mostJoint)
+	}
+	e, err := d.NewEvent()
+	require.NoError(t, err)
+	require.NoError(t, q.Record(e))
+	close(open)
+	require.NoError(t, e.Synchronize(context.Background()))
+	require.Equal(t, [][]string{{"a", "b", "c"}, {"d", "e"}, nil}, ran[:3])
+	require.Len(t, ran[3], mostJoint)
+	require.Len(t, ran[4], mostJoint)
+	require.Len(t, ran[5], 1)
+	require.Len(t, ran, 6)
+	require.NoError(t, d.Close())
+}

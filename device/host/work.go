@@ -17,6 +17,7 @@ const (
 	taskCopy                 // copy n bytes from src to dst
 	taskFill                 // set n bytes at dst to value
 	taskWait                 // wait until queue on has finished position at
+	taskJoint                // run joint, with what follows it
 )
 
 // work is one entry of a queue. One struct for all tasks keeps the queue a plain slice, without an allocation per entry.
@@ -25,6 +26,7 @@ type work struct {
 	value     byte
 	operation string // named in errors
 	fn        func() error
+	joint     device.Joint
 	dst, src  device.Ptr
 	n         uint64
 	staged    []byte // a copy of the caller's bytes, who may change them
@@ -49,6 +51,8 @@ func (w *work) run(id device.ID) (err error) {
 		fill(Bytes(w.dst, w.n), w.value)
 	case taskWait:
 		return w.on.wait(context.Background(), w.at)
+	case taskJoint:
+		return launchError(id, w.operation, w.joint.Run(nil))
 	}
 	return nil
 }

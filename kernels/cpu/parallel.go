@@ -157,3 +157,25 @@ func (s *section) work() {
 		s.job.run(lo, min(lo+s.piece, s.n))
 	}
 }
+
+// InPieces calls f for ranges that together are 0..n-1, each a number of whole pieces but for the end, from several goroutines at once if
+// there is enough to do. It returns the first error.
+func InPieces(n, piece int, f func(lo, hi int) error) error {
+	j := &piecesJob{n: n, piece: piece, f: f}
+	split((n+piece-1)/piece, max(1, elementGrain/piece), j)
+	return j.err
+}
+
+// piecesJob is a job over pieces.
+type piecesJob struct {
+	n, piece int
+	f        func(lo, hi int) error
+	failed   sync.Once
+	err      error
+}
+
+func (j *piecesJob) run(lo, hi int) {
+	if err := j.f(lo*j.piece, min(hi*j.piece, j.n)); err != nil {
+		j.failed.Do(func() { j.err = err })
+	}
+}
