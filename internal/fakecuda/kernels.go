@@ -15,7 +15,7 @@ import (
 
 // kernelFlags compile kernels and the engine that runs them. Contraction is off, as it is for the GPU, so that both sides
 // round alike.
-var kernelFlags = []string{"-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-ffp-contract=off",
+var kernelFlags = []string{"-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-ffp-contract=off",
 	"-fno-strict-aliasing", "-Wno-unknown-pragmas"}
 
 // launchABI is the header that the emulator shares with the driver, as seen from the emulator's folder.

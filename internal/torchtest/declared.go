@@ -177,6 +177,8 @@ var Declared = []Declaration{
 	declare("gradient", ".*", "is nan, PyTorch's is -?0.*; through.* LinearGELU", "a product that overflows is added before it is rounded, or after"),
 	declare("gradient", ".*", "is nan, PyTorch's is -?0.*; through.* LogCumSumExp", "the gradient comes through sums of two, of which one that is infinite has none"),
 	declare("value", "Softsign", `is -?0\.[0-9]+, PyTorch's is -?0\.[0-9]+ ± 0;`, "PyTorch rounds one and the size of a half-precision number before it divides"),
-	declare("value", "Sum|SumTo|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|(nn\\.)?Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*|IndexReduce",
+	declare("gradient", ".*", "through.* Atan2", "PyTorch 1.13 negates an operand of uint8 in that type, for the gradient of the other"),
+	declare("gradient", ".*", "PyTorch's is nan .*; through.* LogCumSumExp", "the first of a sum has the gradient of that sum alone, where PyTorch subtracts infinities"),
+	declare("value", "Sum|SumTo|Mean|Prod|CumSum|CumProd|Norm|Var|Std|Dot|MM|MV|BMM|MatMul|Einsum|TensorDot|(nn\\.)?Linear.*|AddMM|BAddBMM|LogSumExp|AvgPool.*|AdaptiveAvgPool.*|IndexReduce|PairwiseDistance",
 		"PyTorch's is (inf|-inf|nan) ", "sums and products are formed in float64 on the processor, where PyTorch's overflow"),
 }
