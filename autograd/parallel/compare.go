@@ -49,19 +49,9 @@ func (d *DataParallel) compare(lines []string) error {
 // difference finds out which rank differs first, and in what.
 func (d *DataParallel) difference(lines []string, text string, length int) error {
 	const op = "comparison of the models"
-	words := make([]int64, (length+7)/8)
-	if d.comm.Rank() == 0 {
-		for i, c := range []byte(text) {
-			words[i/8] |= int64(c) << (8 * (i % 8))
-		}
-	}
-	words, err := d.broadcastNumbers(op, words)
+	theirs, err := d.broadcastBytes(op, []byte(text), length, 0)
 	if err != nil {
 		return err
-	}
-	theirs := make([]byte, length)
-	for i := range theirs {
-		theirs[i] = byte(words[i/8] >> (8 * (i % 8)))
 	}
 	want := strings.Split(string(theirs), "\n")
 	at := int64(-1)

@@ -61,6 +61,10 @@
 //		return err
 //	}
 //
+// # Checkpoints
+//
+// A Checkpoint saves what a run goes on from: each rank its part, which other numbers of ranks, other stages, and programs without a group read.
+//
 // # Files
 //
 //	parallel.go   Data and Run: what the ranks agree on        layout.go    arithmetic: where parameters lie in buckets and shards
@@ -69,4 +73,5 @@
 //	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
 //	whole.go      whole parameters, to save and to load        close.go      the end, and what is left of the model
 //	predict.go    what a rank holds, without running           sampler.go   whose examples are whose
+//	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go, checkpointload.go, and agree.go: errors of all ranks
 package parallel

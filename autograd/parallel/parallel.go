@@ -27,7 +27,8 @@ type DataParallel struct {
 	params  []*param
 	buckets []*bucket // in the order of the layout
 	launch  []*bucket // in the order in which they are reduced, the same on all ranks
-	learned bool      // the order is that of a backward pass
+	learned bool      // the order is that of a backward pass,
+	order   []int     // by numbers of params; nil with a single bucket
 	moved   bool      // a pass of training may have changed the buffers since they were sent
 	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
 

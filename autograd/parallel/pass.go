@@ -448,6 +448,7 @@ func (d *DataParallel) rearrange(order []int64) error {
 		}
 		seen[ints[i]] = true
 	}
+	d.order = ints
 	if d.set.stage == 0 {
 		d.bucketBy(ints)
 		return nil
