@@ -66,7 +66,7 @@ const modelSection = "model"
 func NewCheckpoint(d *DataParallel) *Checkpoint {
 	c := &Checkpoint{d: d, sys: system{}}
 	if d == nil || d.comm == nil {
-		c.fail(&Error{Op: "NewCheckpoint", Detail: "the DataParallel was not made by Data"})
+		c.fail(&Error{Op: "NewCheckpoint", Rank: -1, Detail: "the DataParallel was not made by Data"})
 		return c
 	}
 	c.model = d.model
@@ -77,7 +77,7 @@ func NewCheckpoint(d *DataParallel) *Checkpoint {
 func PlainCheckpoint(model nn.Module) *Checkpoint {
 	c := &Checkpoint{model: model, sys: system{}}
 	if why := isnil.Why("model", model); why != "" {
-		c.fail(&Error{Op: "PlainCheckpoint", Detail: why})
+		c.fail(&Error{Op: "PlainCheckpoint", Rank: -1, Detail: why})
 	} else if err := nn.Check(model); err != nil {
 		c.fail(err)
 	}
@@ -105,7 +105,7 @@ func (c *Checkpoint) AddOwn(name string, s checkpoint.Section) *Checkpoint {
 
 func (c *Checkpoint) add(name string, s section, why string) *Checkpoint {
 	if c == nil {
-		c = &Checkpoint{err: &Error{Op: "Checkpoint", Detail: nilCheckpoint}}
+		c = &Checkpoint{err: &Error{Op: "Checkpoint", Rank: -1, Detail: nilCheckpoint}}
 	}
 	_, twice := c.sections[name]
 	switch {
@@ -157,11 +157,11 @@ func (e *CheckpointError) Unwrap() error { return e.Err }
 // ready is what is wrong before there is any collective.
 func (c *Checkpoint) ready(op string) error {
 	if c == nil {
-		return &Error{Op: op, Detail: nilCheckpoint}
+		return &Error{Op: op, Rank: -1, Detail: nilCheckpoint}
 	}
 	switch {
 	case c.d == nil && c.model == nil && c.err == nil:
-		return &Error{Op: op, Detail: "the Checkpoint was not made by NewCheckpoint or PlainCheckpoint"}
+		return &Error{Op: op, Rank: -1, Detail: "the Checkpoint was not made by NewCheckpoint or PlainCheckpoint"}
 	case c.d != nil && c.d.comm != nil && c.d.closed:
 		return c.d.mistake(op, "the DataParallel is closed")
 	case c.d != nil && c.d.broken != nil:

@@ -37,9 +37,9 @@ func NewSampler(n, rank, ranks int, opts ...SamplerOption) *Sampler {
 	}
 	switch {
 	case n < 0:
-		s.err = &Error{Op: "NewSampler", Rank: rank, Detail: fmt.Sprintf("%d examples", n)}
+		s.err = &Error{Op: "NewSampler", Rank: -1, Detail: fmt.Sprintf("%d examples", n)}
 	case ranks < 1 || rank < 0 || rank >= ranks:
-		s.err = &Error{Op: "NewSampler", Rank: rank, Detail: fmt.Sprintf("of %d ranks there is none of this number", ranks)}
+		s.err = &Error{Op: "NewSampler", Rank: -1, Detail: fmt.Sprintf("of %d ranks there is no rank %d", ranks, rank)}
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func (s *Sampler) LoadState(v SamplerState) error {
 // sound is why there is no order.
 func (s *Sampler) sound(op string) error {
 	if s == nil || s.ranks < 1 && s.err == nil {
-		return &Error{Op: op, Detail: "the Sampler was not made by NewSampler"}
+		return &Error{Op: op, Rank: -1, Detail: "the Sampler was not made by NewSampler"}
 	}
 	return s.err
 }
