@@ -77,7 +77,12 @@ func rankMain(name string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check})
+	if args.Fault == "late" {
+		if leastOpening = limit; launchedAs(args.Victim) {
+			time.Sleep(4 * limit)
+		}
+	}
+	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check || args.Fault == "check" && launchedAs(args.Victim)})
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
 		return 4
@@ -101,6 +106,11 @@ func rankMain(name string) int {
 		return 1
 	}
 	return 0
+}
+
+// launchedAs reports whether the launcher has started this process as a rank.
+func launchedAs(rank int) bool {
+	return os.Getenv("OMPI_COMM_WORLD_RANK") == strconv.Itoa(rank) || os.Getenv("PMI_RANK") == strconv.Itoa(rank)
 }
 
 // testDevice is the device of a rank.
