@@ -20,6 +20,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // The ranks of these tests are this test binary, started by a launcher: TestMain runs the program that the environment names instead of
@@ -79,7 +80,7 @@ func rankMain(name string) int {
 	}
 	if args.Fault == "late" {
 		if leastOpening = limit; launchedAs(args.Victim) {
-			time.Sleep(4 * limit)
+			lateToOpen()
 		}
 	}
 	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check || args.Fault == "check" && launchedAs(args.Victim)})
@@ -106,6 +107,16 @@ func rankMain(name string) int {
 		return 1
 	}
 	return 0
+}
+
+// lateToOpen waits until another rank has given up.
+func lateToOpen() {
+	for {
+		if all, err := filepath.Glob(filepath.Join(os.Getenv(folderVariable), "*.json")); err != nil || len(all) > 0 {
+			return
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e7}, nil)
+	}
 }
 
 // launchedAs reports whether the launcher has started this process as a rank.
