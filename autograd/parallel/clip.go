@@ -14,9 +14,11 @@ func (d *DataParallel) ClipGradNorm(maxNorm float64) (float64, error) {
 	const op = "ClipGradNorm"
 	switch {
 	case d == nil || d.comm == nil:
-		return 0, &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+		return 0, &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case !(maxNorm >= 0):
 		return 0, d.mistake(op, "norm %v; it must not be negative", maxNorm)
+	case d.closed:
+		return 0, d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:
 		return 0, d.broken
 	}
@@ -90,11 +92,15 @@ func (d *DataParallel) AgreeOverflow(found *tensor.Tensor) error {
 	const op = "AgreeOverflow"
 	switch {
 	case d == nil || d.comm == nil:
-		return &Error{Op: op, Detail: "the DataParallel was not made by Data"}
-	case found == nil || found.Released():
-		return d.wrong(op, &tensor.ReleasedError{Op: op, Nil: found == nil})
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
+	case d.closed:
+		return d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:
 		return d.broken
+	case found == nil || found.Released(): // the others wait for this rank's
+		return d.fatal(op, &tensor.ReleasedError{Op: op, Nil: found == nil})
+	case found.DType() != tensor.Float32 || found.Len() != 1:
+		return d.fatal(op, d.mistake(op, "the flag is %v%v; it must be one float32", found.DType(), found.Shape()))
 	case d.set.stage == 0:
 		return nil
 	}

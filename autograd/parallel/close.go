@@ -42,6 +42,9 @@ func (d *DataParallel) end() (err error) {
 		b.drop()
 		err = errors.Join(err, b.sharded.release())
 	}
+	if d.awaited {
+		d.cutOff = d.graph
+	}
 	d.graph = nil
 	if d.side.Stream() != nil {
 		err = errors.Join(err, d.side.Stream().Close())

@@ -40,11 +40,15 @@ func (d *DataParallel) collect(op string, do func(s device.Stream, b []comm.Buff
 }
 
 func (d *DataParallel) broadcast(op string, t *tensor.Tensor) error {
+	return d.broadcastFrom(op, t, 0)
+}
+
+func (d *DataParallel) broadcastFrom(op string, t *tensor.Tensor, root int) error {
 	if t.Len() == 0 {
 		return nil
 	}
 	defer tensor.Changed(key, t)
-	return d.collect(op, func(s device.Stream, b []comm.Buffer) error { return d.comm.Broadcast(s, b[0], 0) }, t)
+	return d.collect(op, func(s device.Stream, b []comm.Buffer) error { return d.comm.Broadcast(s, b[0], root) }, t)
 }
 
 func (d *DataParallel) allReduce(op string, t *tensor.Tensor, how comm.Op) error {

@@ -14,7 +14,7 @@ import (
 // manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first.
 func (d *DataParallel) manifest(all []nn.Named) []string {
 	lines := make([]string, 0, len(all)+1)
-	lines = append(lines, fmt.Sprintf("options\tZeRO %d, buckets of %d and %d bytes, FindUnused %v, GradientsInParts %v, BroadcastBuffers %v, SyncBatchNorm %v, MasterWeights %v, %d units", d.set.stage,
+	lines = append(lines, fmt.Sprintf("options\tZeRO %d; buckets of %d and %d bytes; FindUnused %v; GradientsInParts %v; BroadcastBuffers %v; SyncBatchNorm %v; MasterWeights %v; %d units", d.set.stage,
 		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, len(d.set.units)))
 	for _, n := range all {
 		t := n.Parameter.Tensor()
@@ -49,19 +49,9 @@ func (d *DataParallel) compare(lines []string) error {
 // difference finds out which rank differs first, and in what.
 func (d *DataParallel) difference(lines []string, text string, length int) error {
 	const op = "comparison of the models"
-	words := make([]int64, (length+7)/8)
-	if d.comm.Rank() == 0 {
-		for i, c := range []byte(text) {
-			words[i/8] |= int64(c) << (8 * (i % 8))
-		}
-	}
-	words, err := d.broadcastNumbers(op, words)
+	theirs, err := d.broadcastBytes(op, []byte(text), length, 0)
 	if err != nil {
 		return err
-	}
-	theirs := make([]byte, length)
-	for i := range theirs {
-		theirs[i] = byte(words[i/8] >> (8 * (i % 8)))
 	}
 	want := strings.Split(string(theirs), "\n")
 	at := int64(-1)
@@ -88,6 +78,12 @@ func mismatch(rank, at int, want, here []string) error {
 	if at < len(want) {
 		e.Parameter, e.Want, _ = strings.Cut(want[at], "\t")
 	}
+	if at == 0 { // the line of manifest that is no parameter's
+		e.Options, e.Parameter = true, ""
+		_, own, _ := strings.Cut(here[0], "\t")
+		e.Want, e.Here = different(e.Want, own)
+		return e
+	}
 	if at < len(here) {
 		name, what, _ := strings.Cut(here[at], "\t")
 		if e.Here = what; name != e.Parameter {
@@ -95,6 +91,21 @@ func mismatch(rank, at int, want, here []string) error {
 		}
 	}
 	return e
+}
+
+// different are those of two lists of settings that differ; on the rank with the same as rank 0 all of them.
+func different(want, here string) (string, string) {
+	a, b := strings.Split(want, "; "), strings.Split(here, "; ")
+	var x, y []string
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			x, y = append(x, a[i]), append(y, b[i])
+		}
+	}
+	if len(x) == 0 {
+		return want, here
+	}
+	return strings.Join(x, "; "), strings.Join(y, "; ")
 }
 
 // gatherNumbers returns the numbers of all ranks, in their order. It waits.

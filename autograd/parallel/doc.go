@@ -54,12 +54,19 @@
 //
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
 // allows them). When a rank cannot go on, because Run or a backward pass has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
+// something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), and not with a wait for the program's own stream, such as Item of a loss.
+//
 // A program does the same for what fails elsewhere:
 //
 //	if err := train(c); err != nil {
 //		c.Abort(err)
 //		return err
 //	}
+//
+// # Checkpoints
+//
+// A Checkpoint saves what a run goes on from: each rank its part, which other numbers of ranks, other stages, and programs without a group read.
 //
 // # Files
 //
@@ -69,4 +76,5 @@
 //	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
 //	whole.go      whole parameters, to save and to load        close.go      the end, and what is left of the model
 //	predict.go    what a rank holds, without running           sampler.go   whose examples are whose
+//	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go, checkpointload.go, and agree.go: errors of all ranks
 package parallel

@@ -10,7 +10,7 @@ import (
 // Error says what went wrong on a rank. Where other ranks cannot go on without this one, the group was ended (comm.Comm.Abort) with this error as the cause.
 type Error struct {
 	Op        string // what was under way: "Data", "Run", "Backward", "all-reduce of bucket 3"
-	Rank      int    // where
+	Rank      int    // the one that reports it, -1 if it has none: who is to blame for what ended the group is in Err (comm.Error.Peer)
 	Parameter string // which parameter it was about, empty for none
 	Detail    string // what is wrong, if Err does not say it
 	Err       error
@@ -19,7 +19,11 @@ type Error struct {
 // Error is one line, as in `parallel: rank 1: Data: parameter "fc.weight": it has no value`.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "parallel: rank %d: %s", e.Rank, e.Op)
+	b.WriteString("parallel: ")
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, "rank %d: ", e.Rank)
+	}
+	b.WriteString(e.Op)
 	if e.Parameter != "" {
 		b.WriteString(": parameter " + excerpt.Quote(e.Parameter))
 	}
@@ -41,10 +45,14 @@ type MismatchError struct {
 	Parameter string // the first parameter or buffer that differs, by rank 0's name; empty if the rank has more than rank 0
 	Here      string // what it is on this rank
 	Want      string // what it is on rank 0
+	Options   bool   // it is the options that differ, and Parameter is empty: Here and Want have those that do
 }
 
 // Error names the rank and the parameter.
 func (e *MismatchError) Error() string {
+	if e.Options {
+		return fmt.Sprintf("parallel: the options of rank %d differ from rank 0's: on rank 0 they are %s, here %s", e.Rank, e.Want, e.Here)
+	}
 	if e.Parameter == "" {
 		return fmt.Sprintf("parallel: rank %d has more parameters or buffers than rank 0", e.Rank)
 	}

@@ -1,7 +1,9 @@
 package parallel_test
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -72,6 +74,59 @@ func trainLine(dev device.Device, c comm.Comm) error {
 	b, err := model.Bias.Tensor().Item()
 	fmt.Printf("y = %.1f x + %.1f\n", w, b)
 	return err
+}
+
+// Two ranks save what they train, and a program without a group goes on with it.
+func ExampleCheckpoint() {
+	folder, err := os.MkdirTemp("", "checkpoint")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(folder)
+	devices := []device.Device{host.New(), host.New()}
+	comms, err := comm.Loopback(devices...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	save := func(dev device.Device, c comm.Comm) error {
+		model := nn.Linear(64, 8)
+		if err := model.To(dev, nn.Seed(1)); err != nil {
+			return err
+		}
+		defer model.Release()
+		d, err := parallel.Data(model, c, parallel.ZeRO(2))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = d.Close() }()
+		opt := optim.AdamW(d.Parameters(), optim.LR(0.2))
+		defer opt.Release()
+		return parallel.NewCheckpoint(d).Optimizer("optimizer", opt).Write(context.Background(), folder, 100)
+	}
+	var wg sync.WaitGroup
+	for rank, c := range comms {
+		wg.Go(func() {
+			if err := save(devices[rank], c); err != nil {
+				c.Abort(err)
+				fmt.Println(err)
+			}
+		})
+	}
+	wg.Wait()
+
+	model := nn.Linear(64, 8)
+	if err := model.To(host.Default(), nn.Seed(2)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer model.Release()
+	opt := optim.AdamW(model.Parameters())
+	defer opt.Release()
+	saved, err := parallel.PlainCheckpoint(model).Optimizer("optimizer", opt).Read(context.Background(), folder)
+	fmt.Printf("step %d of %d ranks with ZeRO %d, learning rate %.1f, %v\n", saved.Step, saved.Ranks, saved.Stage, opt.LR(0), err)
+	// Output: step 100 of 2 ranks with ZeRO 2, learning rate 0.2, <nil>
 }
 
 // What a rank of 64 will keep of a model whose layers have a billion parameters, before anybody has such a machine.

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -221,7 +222,7 @@ func (k packer) Pack(t *tensor.Tensor, _ bool) (autograd.Packed, error) {
 	}
 	place := tensor.PlaceIn(key, t)
 	k.d.buckets[at].saved++
-	return packed{k.d, k.d.buckets[at], place.At}, nil
+	return packed{k.d, k.d.buckets[at], place.At, k.d.buckets[at].version()}, nil
 }
 
 // packed is such a place.
@@ -229,12 +230,26 @@ type packed struct {
 	d  *DataParallel
 	b  *bucket
 	at func(base *tensor.Tensor, e tensor.Exec) (*tensor.Tensor, error)
+
+	version uint32 // of the values
+}
+
+// version counts the changes of what the rank has of the values.
+func (b *bucket) version() uint32 {
+	if b.master != nil {
+		return b.master.Version()
+	}
+	return b.shard_.Version()
 }
 
 // Unpack implements autograd.Packed: it gathers the unit, and sends for the one that comes next.
 func (p packed) Unpack(e tensor.Exec) (*tensor.Tensor, error) {
 	if p.d.closed {
 		return nil, p.d.mistake("Backward", "the DataParallel was closed between the forward and the backward pass")
+	}
+	if now := p.b.version(); now != p.version { // what was gathered for the forward pass is gone, and what would be gathered now is something else
+		return nil, &Error{Op: "Backward", Rank: p.d.comm.Rank(), Err: autograd.ErrModified,
+			Detail: fmt.Sprintf("the parameters of unit %d are at version %d, and the forward pass has used version %d, before an optimizer's step or the like", p.b.number, now, p.version)}
 	}
 	err := p.d.use(p.b)
 	if err == nil && !p.d.forward {
@@ -269,8 +284,8 @@ func (d *DataParallel) whole(op string) error {
 			}
 		}
 	}
-	if err == nil {
-		err = d.settled(op)
+	if err == nil { // also on streams that are queues: what is read now must be what the group has made
+		err = d.wrong(op, d.side.Stream().Synchronize(context.Background()))
 	}
 	if err != nil {
 		d.vacate(nil)
@@ -282,7 +297,7 @@ func (d *DataParallel) whole(op string) error {
 func (d *DataParallel) Unshard() error {
 	const op = "Unshard"
 	if d == nil || d.comm == nil {
-		return &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	}
 	if err := d.whole(op); err != nil {
 		return err

@@ -9,7 +9,7 @@ func (d *DataParallel) Gather(own ...float64) ([][]float64, error) {
 	const op = "Gather"
 	switch {
 	case d == nil || d.comm == nil:
-		return nil, &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+		return nil, &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case d.closed:
 		return nil, d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:

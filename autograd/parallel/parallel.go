@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
@@ -27,11 +28,14 @@ type DataParallel struct {
 	params  []*param
 	buckets []*bucket // in the order of the layout
 	launch  []*bucket // in the order in which they are reduced, the same on all ranks
-	learned bool      // the order is that of a backward pass
+	learned bool      // the order is that of a backward pass,
+	order   []int     // by numbers of params; nil with a single bucket
 	moved   bool      // a pass of training may have changed the buffers since they were sent
 	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
 
 	graph     *autograd.Graph // whose backward pass comes next
+	awaited   bool            // it does: there was a forward pass that trains
+	cutOff    *autograd.Graph // the one whose backward pass Close has left without its group
 	on        tensor.Exec     // where that works
 	noSync    bool
 	next      int      // in launch: how many have been reduced in this pass
@@ -65,7 +69,7 @@ type param struct {
 func Data(model nn.Module, c comm.Comm, opts ...Option) (*DataParallel, error) {
 	const op = "Data"
 	if why := isnil.Why("Comm", c); why != "" {
-		return nil, &Error{Op: op, Detail: why}
+		return nil, &Error{Op: op, Rank: -1, Detail: why}
 	}
 	d := &DataParallel{model: model, comm: c, set: defaults()}
 	for _, o := range opts {
@@ -165,6 +169,8 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 	}
 	t := n.Parameter.Tensor()
 	switch {
+	case d.set.master && t != nil && t.DType() == tensor.Float64 && n.Parameter.RequiresGrad():
+		return refuse("MasterWeights are float32, and it is of float64: they are for parameters in half precision", nil)
 	case autograd.Diverted(key, n.Parameter):
 		return refuse("another DataParallel trains it: Unshard or Close that first", nil)
 	case d.set.stage > 0 && autograd.HasPostHooks(key, n.Parameter):
@@ -298,8 +304,12 @@ func (d *DataParallel) ZeroGrad() {
 // NoSync runs f, whose passes add gradients up on this rank without communication: for all but the last of the parts that a batch is cut into. The next pass
 // outside reduces the sum. With ZeRO 2 and 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
 func (d *DataParallel) NoSync(f func() error) error {
-	if d == nil || f == nil {
-		return &Error{Op: "NoSync", Detail: "the DataParallel or the function is nil"}
+	const op = "NoSync"
+	switch {
+	case d == nil || d.comm == nil:
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
+	case f == nil:
+		return d.mistake(op, "the function is nil")
 	}
 	defer func(before bool) { d.noSync = before }(d.noSync)
 	d.noSync = true
@@ -313,7 +323,7 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 		return nil
 	}
 	if d == nil || d.comm == nil {
-		return g.Refuse("parallel", &Error{Op: "Forward", Detail: "the DataParallel was not made by Data"}, x)
+		return g.Refuse("parallel", &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
 	}
 	l, ok := d.model.(nn.Layer)
 	if !ok {
@@ -326,8 +336,11 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 // the same passes. An error of f in a graph that trains, or of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
 // ends it with Comm.Abort.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
-	if g == nil || f == nil {
+	if g == nil {
 		return nil
+	}
+	if f == nil && d != nil && d.comm != nil {
+		return g.Refuse("parallel", d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
 	}
 	if err := d.begin(g); err != nil {
 		return g.Refuse("parallel", err)
@@ -349,7 +362,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	const op = "Run"
 	switch {
 	case d == nil || d.comm == nil:
-		return &Error{Op: op, Detail: "the DataParallel was not made by Data"}
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case d.closed:
 		return &Error{Op: op, Rank: d.comm.Rank(), Err: device.ErrClosed}
 	case d.broken != nil:
@@ -365,7 +378,11 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	trains := g.GradEnabled()
+	if err := d.stillThere(op); err != nil {
+		return err
+	}
 	if trains {
+		d.awaited = true
 		if err := d.stillFrozen(op); err != nil {
 			return err
 		}
@@ -389,6 +406,26 @@ func (d *DataParallel) stillFrozen(op string) error {
 		if n.Parameter.RequiresGrad() {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
 		}
+	}
+	return nil
+}
+
+// stillThere refuses parameters that have other values than the ranks' parts of them since (Module.To, SetTensor): they would not be trained.
+func (d *DataParallel) stillThere(op string) error {
+	if d.set.stage == 0 {
+		return nil
+	}
+	for _, q := range d.params {
+		t := q.p.Tensor()
+		if d.set.stage == 3 && !q.bucket.installed {
+			if t == nil {
+				continue
+			}
+		} else if t != nil && t.SharesStorage(q.bucket.full) {
+			continue
+		}
+		return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name,
+			Detail: fmt.Sprintf("it was replaced or released since Data, which with ZeRO %d keeps the values in arrays of its own: Unshard first, and call Data again, or replace it in Whole", d.set.stage)})
 	}
 	return nil
 }

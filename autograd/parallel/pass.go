@@ -229,8 +229,13 @@ func (d *DataParallel) dropReduced() error {
 func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 	const op = "Backward"
 	if d.closed {
+		if err == nil && d.cutOff == g {
+			err = d.mistake(op, "the DataParallel was closed between the forward and the backward pass, whose gradients are this rank's alone")
+		}
+		d.cutOff = nil
 		return err
 	}
+	d.awaited = false
 	if err == nil {
 		err = d.broken
 	}
@@ -448,6 +453,7 @@ func (d *DataParallel) rearrange(order []int64) error {
 		}
 		seen[ints[i]] = true
 	}
+	d.order = ints
 	if d.set.stage == 0 {
 		d.bucketBy(ints)
 		return nil

@@ -1,6 +1,8 @@
 package parallel
 
 import (
+	"fmt"
+
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -35,12 +37,12 @@ func (h Held) Total() uint64 {
 // what rounding the shards adds: each begins at a multiple of 16 bytes, and all of a bucket are as long.
 func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...Option) (Held, error) {
 	const op = "Predict"
-	refuse := func(detail string) (Held, error) { return Held{}, &Error{Op: op, Rank: rank, Detail: detail} }
+	refuse := func(detail string) (Held, error) { return Held{}, &Error{Op: op, Rank: -1, Detail: detail} }
 	switch why := isnil.Why("model", model); {
 	case why != "":
 		return refuse(why)
 	case ranks < 1 || rank < 0 || rank >= ranks:
-		return refuse("there is no such rank")
+		return refuse(fmt.Sprintf("of %d ranks there is no rank %d", ranks, rank))
 	case state < 0:
 		return refuse("the number of the optimizer's tensors is negative")
 	case !dt.IsFloat():

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cistern-ml/cistern/amp"
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
@@ -99,12 +100,15 @@ type training struct {
 	batch      int // of all ranks together
 	data       func(step int) (x []float32, y []int64)
 	seed       uint64 // of the model, plus the rank
+	load, save string // folders of checkpoints, for the beginning and the end
+	none       bool   // no steps
 	watch      func(r *rank, d *parallel.DataParallel, opt *optim.Grouped, step int, when string) error
 }
 
 // result is what training has left.
 type result struct {
 	losses []float64
+	saved  parallel.Saved // of the checkpoint that was loaded
 	values map[string][]float64
 }
 
@@ -123,7 +127,7 @@ func (c *training) defaults() {
 	if c.dtype == 0 {
 		c.dtype = tensor.Float32
 	}
-	if c.steps == 0 {
+	if c.steps == 0 && !c.none {
 		c.steps = 20
 	}
 	c.data = func(step int) (x []float32, y []int64) {
@@ -139,7 +143,7 @@ func (c *training) defaults() {
 }
 
 // pass runs forward and backward over part k of rank's share, of parts of all, and returns the loss.
-func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Variable, scaler *amp.GradScaler, step, share, shares, k int) (float64, error) {
+func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Variable, scaler *amp.GradScaler, gen *tensor.Generator, step, share, shares, k int) (float64, error) {
 	xs, ys := c.data(step)
 	rows := c.batch / shares / c.accumulate
 	from := (k*shares + share) * rows
@@ -153,7 +157,7 @@ func (c *training) pass(r *rank, forward func(x *autograd.Variable) *autograd.Va
 		return 0, err
 	}
 	defer y.Release()
-	opts := []autograd.Option{autograd.WithAllocator(r.alloc)}
+	opts := []autograd.Option{autograd.WithAllocator(r.alloc), autograd.WithGenerator(gen)}
 	if c.autocast != 0 {
 		opts = append(opts, amp.Autocast(c.autocast))
 	}
@@ -194,16 +198,23 @@ func (c *training) run(r *rank) (res result, err error) {
 		scaler = c.scaler(d)
 	}
 	defer scaler.Release()
+	gen := tensor.NewGenerator(uint64(77 + r.comm.Rank()))
+	ck := c.sections(parallel.NewCheckpoint(d), opt, scaler, gen)
+	if c.load != "" {
+		if res.saved, err = ck.Read(r.t.Context(), c.load); err != nil {
+			return res, err
+		}
+	}
 	watch := func(step int, when string) error {
 		if c.watch == nil {
 			return nil
 		}
 		return c.watch(r, d, opt, step, when)
 	}
-	for step := range c.steps {
+	for step := res.saved.Step; step < res.saved.Step+c.steps; step++ {
 		loss := 0.0
 		once := func(k int) error {
-			v, err := c.pass(r, d.Forward, scaler, step, r.comm.Rank(), r.comm.Size(), k)
+			v, err := c.pass(r, d.Forward, scaler, gen, step, r.comm.Rank(), r.comm.Size(), k)
 			loss += v
 			return err
 		}
@@ -235,6 +246,11 @@ func (c *training) run(r *rank) (res result, err error) {
 		opt.ZeroGrad()
 		res.losses = append(res.losses, loss)
 	}
+	if c.save != "" {
+		if err := ck.Write(r.t.Context(), c.save, res.saved.Step+c.steps); err != nil {
+			return res, err
+		}
+	}
 	err = d.Whole(func() error {
 		res.values, err = valuesOf(model)
 		return err
@@ -256,10 +272,17 @@ func (c *training) alone(r *rank) (res result, err error) {
 		scaler = c.scaler(nil)
 	}
 	defer scaler.Release()
-	for step := range c.steps {
+	gen := tensor.NewGenerator(77)
+	ck := c.sections(parallel.PlainCheckpoint(model), opt, scaler, gen)
+	if c.load != "" {
+		if res.saved, err = ck.Read(r.t.Context(), c.load); err != nil {
+			return res, err
+		}
+	}
+	for step := res.saved.Step; step < res.saved.Step+c.steps; step++ {
 		loss := 0.0
 		for k := range c.accumulate {
-			v, err := c.pass(r, model.Forward, scaler, step, 0, 1, k)
+			v, err := c.pass(r, model.Forward, scaler, gen, step, 0, 1, k)
 			if err != nil {
 				return res, err
 			}
@@ -279,8 +302,18 @@ func (c *training) alone(r *rank) (res result, err error) {
 		opt.ZeroGrad()
 		res.losses = append(res.losses, loss)
 	}
+	if c.save != "" {
+		if err := ck.Write(r.t.Context(), c.save, res.saved.Step+c.steps); err != nil {
+			return res, err
+		}
+	}
 	res.values, err = valuesOf(model)
 	return res, err
+}
+
+// sections is what a training's checkpoint has.
+func (c *training) sections(ck *parallel.Checkpoint, opt *optim.Grouped, scaler *amp.GradScaler, gen *tensor.Generator) *parallel.Checkpoint {
+	return ck.Optimizer("optimizer", opt).Add("scaler", checkpoint.State(scaler)).AddOwn("generator", checkpoint.Generator(gen))
 }
 
 func valuesOf(m nn.Module) (map[string][]float64, error) {

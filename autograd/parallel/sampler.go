@@ -37,9 +37,9 @@ func NewSampler(n, rank, ranks int, opts ...SamplerOption) *Sampler {
 	}
 	switch {
 	case n < 0:
-		s.err = &Error{Op: "NewSampler", Rank: rank, Detail: fmt.Sprintf("%d examples", n)}
+		s.err = &Error{Op: "NewSampler", Rank: -1, Detail: fmt.Sprintf("%d examples", n)}
 	case ranks < 1 || rank < 0 || rank >= ranks:
-		s.err = &Error{Op: "NewSampler", Rank: rank, Detail: fmt.Sprintf("of %d ranks there is none of this number", ranks)}
+		s.err = &Error{Op: "NewSampler", Rank: -1, Detail: fmt.Sprintf("of %d ranks there is no rank %d", ranks, rank)}
 	}
 	return s
 }
@@ -49,6 +49,51 @@ func (s *Sampler) SetEpoch(epoch int) {
 	if s != nil {
 		s.epoch = uint64(max(epoch, 0))
 	}
+}
+
+// SamplerState is what decides how a Sampler deals, for checkpoints (checkpoint.State, in Checkpoint.Add). How far an epoch has come is the program's to note.
+type SamplerState struct {
+	Examples int    `json:"examples"`
+	Shuffle  bool   `json:"shuffle"`
+	Seed     uint64 `json:"seed"`
+	Epoch    uint64 `json:"epoch"`
+}
+
+// State returns the state, which is that of all ranks.
+func (s *Sampler) State() (SamplerState, error) {
+	if err := s.sound("State"); err != nil {
+		return SamplerState{}, err
+	}
+	return SamplerState{s.n, s.shuffle, s.seed, s.epoch}, nil
+}
+
+// CheckState refuses the state of a Sampler of another data set, or of one that does not shuffle where this one does.
+func (s *Sampler) CheckState(v SamplerState) error {
+	const op = "CheckState"
+	if err := s.sound(op); err != nil {
+		return err
+	}
+	if v.Examples != s.n || v.Shuffle != s.shuffle {
+		return &Error{Op: op, Rank: s.rank, Detail: fmt.Sprintf("it is of a Sampler of %d examples, Shuffle %v; this one has %d, %v", v.Examples, v.Shuffle, s.n, s.shuffle)}
+	}
+	return nil
+}
+
+// LoadState goes on from a state: with its seed, in its epoch.
+func (s *Sampler) LoadState(v SamplerState) error {
+	if err := s.CheckState(v); err != nil {
+		return err
+	}
+	s.seed, s.epoch = v.Seed, v.Epoch
+	return nil
+}
+
+// sound is why there is no order.
+func (s *Sampler) sound(op string) error {
+	if s == nil || s.ranks < 1 && s.err == nil {
+		return &Error{Op: op, Rank: -1, Detail: "the Sampler was not made by NewSampler"}
+	}
+	return s.err
 }
 
 // Len is how many examples a rank gets: n/ranks, rounded up, or down with DropLast.
@@ -64,11 +109,8 @@ func (s *Sampler) Len() int {
 
 // Order implements data.Sampler.
 func (s *Sampler) Order() (iter.Seq[int64], error) {
-	if s == nil || s.ranks < 1 && s.err == nil {
-		return nil, &Error{Op: "Order", Detail: "the Sampler was not made by NewSampler"}
-	}
-	if s.err != nil {
-		return nil, s.err
+	if err := s.sound("Order"); err != nil {
+		return nil, err
 	}
 	var order []int64
 	if s.shuffle {

@@ -13,8 +13,11 @@ import (
 // their float32. f must not train the model, and has no collectives of its own unless all ranks run it. With ZeRO 0 parameters always are whole.
 func (d *DataParallel) Whole(f func() error) error {
 	const op = "Whole"
-	if d == nil || d.comm == nil || f == nil {
-		return &Error{Op: op, Detail: "the DataParallel or the function is nil"}
+	switch {
+	case d == nil || d.comm == nil:
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
+	case f == nil:
+		return d.mistake(op, "the function is nil")
 	}
 	if err := d.whole(op); err != nil {
 		return err

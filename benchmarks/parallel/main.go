@@ -2,6 +2,11 @@
 //
 //	go run ./benchmarks/parallel [-ranks 2] [-runs 5] [-steps 20] [-layers 4] [-width 256] [-json FILE] [-python /usr/bin/python3] [-mpirun mpirun]
 //
+//	go run ./benchmarks/parallel -links 1e9 [-ranks 2] [-steps 20] [-layers 4] [-width 256] [-json FILE]
+//
+// The second form measures how much of the communication backward hides, with links of so many bytes a second between ranks of this process, in front of nothing else: what a pass takes with links that take no
+// time, what is on the links, and what both take together.
+//
 // The runs of both take turns; each rank has one thread, on both sides. A figure is the mean over all steps of a run, of the slowest rank, and of all runs the least counts. Memory is the most that any rank had
 // resident. Run it when the machine has nothing else to do.
 package main
@@ -31,6 +36,7 @@ type options struct {
 	Batch  int    `json:"batch"`
 	File   string `json:"file"` // where PyTorch's ranks meet
 
+	links                float64
 	runs                 int
 	json, python, mpirun string
 }
@@ -48,7 +54,12 @@ func main() { command.Main("parallel", run) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	return command.Run("parallel", stderr, func() error { return o.parse(args, stderr) }, func() error { return o.compare(stdout) })
+	return command.Run("parallel", stderr, func() error { return o.parse(args, stderr) }, func() error {
+		if o.links > 0 {
+			return o.overlap(stdout)
+		}
+		return o.compare(stdout)
+	})
 }
 
 func (o *options) parse(args []string, stderr io.Writer) error {
@@ -63,13 +74,14 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.IntVar(&o.Vocab, "vocab", 512, "tokens there are")
 	f.IntVar(&o.Batch, "batch", 16, "sequences of a step, of all ranks")
 	f.IntVar(&o.runs, "runs", 5, "`number` of runs of which the best counts")
+	f.Float64Var(&o.links, "links", 0, "measure overlap instead, with links of so many `bytes` a second")
 	f.StringVar(&o.mpirun, "mpirun", "mpirun", "`program` that starts ranks")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that has PyTorch; nothing to measure without it")
 	command.OutputVar(f, &o.json, "json", "`file` that gets all figures")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if f.NArg() > 0 || min(o.Ranks, o.Steps, o.Layers, o.Width, o.Heads, o.Seq, o.Vocab, o.Batch, o.runs) < 1 || o.Batch%o.Ranks != 0 {
+	if f.NArg() > 0 || min(o.Ranks, o.Steps, o.Layers, o.Width, o.Heads, o.Seq, o.Vocab, o.Batch, o.runs) < 1 || o.Batch%o.Ranks != 0 || !(o.links >= 0) {
 		return fmt.Errorf("want positive numbers, a batch that the ranks can divide, and no arguments")
 	}
 	return nil

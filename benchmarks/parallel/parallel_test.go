@@ -33,6 +33,26 @@ func TestRun_MeasuresRanks(t *testing.T) {
 	require.Contains(t, out.String(), rows[0].Side)
 }
 
+func TestRun_MeasuresOverlap(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.json")
+	var out, errs bytes.Buffer
+	args := []string{"-links", "1e7", "-ranks", "2", "-steps", "2", "-layers", "3", "-width", "64", "-seq", "4", "-batch", "4", "-json", file}
+	require.Zero(t, run(args, &out, &errs), errs.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var all []overlapped
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Len(t, all, 3)
+	for _, f := range all {
+		require.Positive(t, f.Backward)
+		require.Positive(t, f.Communication)
+		require.GreaterOrEqual(t, f.Together, f.Communication*0.9, "links sleep")
+		require.GreaterOrEqual(t, f.Apart, f.Communication*0.9)
+	}
+	require.Greater(t, all[0].Communication, all[1].Communication, "an all-reduce sends twice as much")
+	require.Contains(t, out.String(), "hidden")
+}
+
 func TestBest_KeepsTheFastestRunAndTheMostMemory(t *testing.T) {
 	rows := best(nil, row{Side: "a", Seconds: 2, Memory: 5, Loss: 1})
 	rows = best(rows, row{Side: "b", Seconds: 1, Memory: 1})
@@ -43,7 +63,7 @@ func TestBest_KeepsTheFastestRunAndTheMostMemory(t *testing.T) {
 
 func TestRun_RefusesWhatNobodyCanRun(t *testing.T) {
 	var out, errs bytes.Buffer
-	for _, args := range [][]string{{"-ranks", "0"}, {"-ranks", "3", "-batch", "16"}, {"-runs", "0"}, {"x"}} {
+	for _, args := range [][]string{{"-ranks", "0"}, {"-ranks", "3", "-batch", "16"}, {"-runs", "0"}, {"-links", "-1"}, {"x"}} {
 		require.Equal(t, 2, run(args, &out, &errs), args)
 	}
 	errs.Reset()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
@@ -227,3 +228,44 @@ type notExecutor struct{ device.Device }
 func (d notExecutor) DefaultStream() device.Stream { return plain{d.Device.DefaultStream()} }
 
 type plain struct{ device.Stream }
+
+// Of three ranks the one that calls something else than the two others is to blame, in whatever order they come; of two that come it is the higher number.
+func TestLoopback_BlamesTheRankThatDiffersFromMost(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {1, 0}} {
+		synctest.Test(t, func(t *testing.T) { // its Wait makes the order, and its time is over at once
+			devices := []device.Device{host.New(), host.New(), host.New()}
+			comms, err := comm.LoopbackWithin(time.Minute, devices...)
+			require.NoError(t, err)
+			errs := make([]error, 3)
+			var wg sync.WaitGroup
+			for _, rank := range order {
+				c := comms[rank]
+				wg.Go(func() { errs[rank] = reduceSome(c, 8-4*(rank%2)) })
+				synctest.Wait()
+			}
+			wg.Wait()
+			for _, rank := range order {
+				var e *comm.Error
+				require.ErrorAs(t, errs[rank], &e, "%v", order)
+				require.ErrorIs(t, e, comm.ErrMismatch)
+				if rank != 1 {
+					require.Equal(t, 1, e.Peer, "%v: rank %d", order, rank)
+				}
+				require.Contains(t, e.Detail, "rank 1 AllReduce(sum, 4 float32)", "%v", order)
+			}
+			for i, c := range comms {
+				require.NoError(t, errors.Join(c.Close(), devices[i].Close()))
+			}
+		})
+	}
+}
+
+// reduceSome sums so many numbers.
+func reduceSome(c comm.Comm, count int) error {
+	p, err := c.Device().Malloc(64)
+	if err != nil {
+		return err
+	}
+	b := comm.Buffer{Ptr: p, Count: count, Type: dtype.Float32}
+	return errors.Join(c.AllReduce(c.Device().DefaultStream(), b, b, comm.Sum), c.Device().Free(p))
+}

@@ -30,7 +30,12 @@ type meeting struct {
 	arrived int           // under the lock of meetings
 	done    chan struct{} // closed when the work is done
 	err     *Fault        // of the work; before done is closed
+	mixed   bool          // the calls are not the same; under the lock of meetings
+	differs chan struct{} // closed when mixed is set
 }
+
+// grace is how long ranks that have called different things wait for the others: by what most of them call it is known who is wrong.
+const grace = time.Second
 
 func newMeetings(size int, limit time.Duration) *meetings {
 	return &meetings{size: size, limit: limit, over: make(chan struct{}), open: make(map[uint64]*meeting), closed: make([]bool, size)}
@@ -53,7 +58,7 @@ func (g *meetings) meet(ctx context.Context, number uint64, rank int, c Call) er
 	return nil
 }
 
-// arrive notes that a rank has come, and whether it is the last. A rank that calls something else ends the group, as does one that waits
+// arrive notes that a rank has come, and whether it is the last. A rank that calls something else ends the group, when it is known which one that is, as does one that waits
 // for a rank which has gone.
 func (g *meetings) arrive(number uint64, rank int, c Call) (m *meeting, last bool, fault *Fault) {
 	g.mu.Lock()
@@ -63,13 +68,17 @@ func (g *meetings) arrive(number uint64, rank int, c Call) (m *meeting, last boo
 	}
 	m = g.open[number]
 	if m == nil {
-		m = &meeting{calls: make([]*Call, g.size), done: make(chan struct{})}
+		m = &meeting{calls: make([]*Call, g.size), done: make(chan struct{}), differs: make(chan struct{})}
 		g.open[number] = m
 	}
-	if fault = m.compare(rank, c); fault == nil {
-		m.calls[rank] = &c
-		m.arrived++
-		fault = g.gone(m)
+	if !m.mixed && m.differ(c) {
+		m.mixed = true
+		close(m.differs)
+	}
+	m.calls[rank] = &c
+	m.arrived++
+	if fault = g.gone(m); m.mixed && (fault != nil || m.arrived == g.size) {
+		fault = m.judge()
 	}
 	if fault != nil {
 		g.endLocked(fault)
@@ -81,11 +90,36 @@ func (g *meetings) arrive(number uint64, rank int, c Call) (m *meeting, last boo
 	return m, m.arrived == g.size, nil
 }
 
-// compare returns how a rank's call differs from that of one who came before.
-func (m *meeting) compare(rank int, c Call) *Fault {
-	for other, o := range m.calls {
+// differ reports whether a call is another one than those of the ranks who came before.
+func (m *meeting) differ(c Call) bool {
+	for _, o := range m.calls {
 		if o != nil && !o.Matches(c) {
-			return Mismatch(other, o.String(), rank, c.String())
+			return true
+		}
+	}
+	return false
+}
+
+// judge is the fault of the first rank that calls something else than most of those who have come; of equally many, than the lowest.
+func (m *meeting) judge() *Fault {
+	most, votes := -1, 0
+	for rank, c := range m.calls {
+		if c == nil {
+			continue
+		}
+		same := 0
+		for _, o := range m.calls {
+			if o != nil && o.Matches(*c) {
+				same++
+			}
+		}
+		if same > votes {
+			most, votes = rank, same
+		}
+	}
+	for rank, c := range m.calls {
+		if c != nil && !c.Matches(*m.calls[most]) {
+			return Mismatch(most, m.calls[most].String(), rank, c.String())
 		}
 	}
 	return nil
@@ -127,14 +161,25 @@ func (g *meetings) await(ctx context.Context, m *meeting, c Call) (fault *Fault,
 		return nil, ctx.Err()
 	case <-g.over:
 	case <-timer.C:
+	case <-m.differs:
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-g.over:
+		case <-timer.C:
+		case <-time.After(grace):
+		}
 	}
 	g.mu.Lock()
-	if m.arrived == g.size { // the last one works with this rank's memory: not a moment to leave
+	if m.arrived == g.size && !m.mixed { // the last one works with this rank's memory: not a moment to leave
 		g.mu.Unlock()
 		<-m.done
 		return m.err, nil
 	}
 	defer g.mu.Unlock()
+	if m.mixed {
+		g.endLocked(m.judge())
+	}
 	g.endLocked(m.late(c, g.limit)) // unless the group is over for another reason
 	return g.fault, nil
 }
@@ -215,7 +260,11 @@ func (g *meetings) leave(rank int) {
 	defer g.mu.Unlock()
 	g.closed[rank] = true
 	for _, m := range g.open {
-		if f := g.gone(m); f != nil {
+		f := g.gone(m)
+		if f != nil && m.mixed {
+			f = m.judge()
+		}
+		if f != nil {
 			g.endLocked(f)
 			return
 		}

@@ -183,6 +183,10 @@ func (o *options) simulate(w *work, bytes uint64, rank int) (f figures, err erro
 		return f, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	f, _, err = o.trainRank(w, dev, c, min(o.Steps, 3))
+	steps := min(o.Steps, 3)
+	if o.resume != "" { // its first step has the optimizer's state
+		steps = 3
+	}
+	f, _, err = o.trainRank(w, dev, c, steps)
 	return f, err
 }

@@ -5,6 +5,8 @@
 //	go run ./examples/parallel -ranks 2 -accumulate 4        four parts of a batch are added up before anything is sent
 //	go run ./examples/parallel -ranks 2 -amp bf16            matrix products in bfloat16 (fp16: float16, with gradients scaled alike on all ranks)
 //	go run ./examples/parallel -model digits -ranks 2        a network for handwritten digits, of the test set of MNIST
+//	go run ./examples/parallel -ranks 2 -save run            a checkpoint at the end, to which each rank writes its part
+//	go run ./examples/parallel -ranks 4 -zero 3 -resume run  goes on from it, with as many ranks and the stage that one likes
 //	mpirun -n 2 go run ./examples/parallel                   each rank a process, by MPI; the same flags
 //	go run ./examples/parallel -device sim:80GiB -ranks 64 -zero 3 -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -batch 512
 //	                                                         what would a rank of 64 take? Simulated devices keep the books without computing
@@ -13,8 +15,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
@@ -41,6 +45,8 @@ type options struct {
 	device string
 	text   string
 	json   string
+	save   string
+	resume string
 }
 
 func main() { command.Main("parallel", run) }
@@ -71,6 +77,8 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.DeviceFlag(&o.device, "where each rank runs: host, host:4GiB, cuda:0, or sim:80GiB to predict alone")
 	f.StringVar(&o.text, "text", "", "text for the GPT (default: one that comes with Go)")
 	f.File(&o.json, "json", "", "file to write the figures to")
+	f.StringVar(&o.save, "save", "", "folder to which a checkpoint is written at the end, one that all ranks see")
+	f.StringVar(&o.resume, "resume", "", "folder with a checkpoint from which to go on, of the same model")
 	f.Check(o.fits)
 	return f.Read(args)
 }
@@ -82,6 +90,8 @@ func (o *options) fits() error {
 		return fmt.Errorf("-model is %q, must be gpt or digits", o.Model)
 	case o.AMP != "off" && o.AMP != "bf16" && o.AMP != "fp16":
 		return fmt.Errorf("-amp is %q, must be off, bf16 or fp16", o.AMP)
+	case (o.save != "" || o.resume != "") && strings.HasPrefix(o.device, "sim"):
+		return errors.New("-save and -resume are for devices that have values, not for -device " + o.device)
 	case o.Width%o.Heads != 0:
 		return fmt.Errorf("-width is %d, must be a multiple of -heads, which is %d", o.Width, o.Heads)
 	}

@@ -76,6 +76,27 @@ func TestRun_AnyNumberOfRanksTrainsAlike(t *testing.T) {
 	reported(t, 2, "-zero", "1", "-amp", "fp16")
 }
 
+// Three steps, a checkpoint, and three more are six, also with other ranks and another stage.
+func TestRun_GoesOnFromACheckpoint(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	for _, from := range [][]string{{"2", "-zero", "1"}, {"4", "-zero", "3", "-amp", "fp16"}} {
+		ranks := int(from[0][0] - '0')
+		six := reported(t, ranks, from[1:]...)
+		first := reported(t, ranks, append(from[1:], "-steps", "3", "-save", dir)...)
+		rest := reported(t, ranks, append(from[1:], "-steps", "3", "-resume", dir)...)
+		require.Equal(t, 3, rest.FirstStep)
+		require.Equal(t, six.Losses, append(first.Losses, rest.Losses...))
+	}
+	one := reported(t, 1)
+	reported(t, 2, "-zero", "3", "-steps", "3", "-save", dir)
+	require.InDeltaSlice(t, one.Losses[3:4], reported(t, 1, "-steps", "1", "-resume", dir).Losses, 1e-4)
+	require.InDeltaSlice(t, one.Losses[3:], reported(t, 4, "-zero", "2", "-steps", "3", "-resume", dir, "-save", dir).Losses, 1e-4)
+
+	var out, stderr bytes.Buffer
+	require.Equal(t, 1, run(append([]string{"-ranks", "2", "-resume", t.TempDir()}, small...), &out, &stderr))
+	require.Contains(t, stderr.String(), "index.json")
+}
+
 func TestRun_PredictsWithoutTraining(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "figures.json")
 	held := map[int]uint64{}
@@ -109,6 +130,7 @@ func TestRun_WrongFlagsAreRefused(t *testing.T) {
 		"-amp is \"on\"":                              {"-amp", "on"},
 		"-zero is 4":                                  {"-zero", "4"},
 		"must be a multiple of -heads":                {"-width", "30"},
+		"-save and -resume are for devices":           {"-device", "sim:80GiB", "-save", "run"},
 	} {
 		var out, stderr bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &stderr), text)

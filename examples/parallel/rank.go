@@ -7,6 +7,7 @@ import (
 
 	"github.com/cistern-ml/cistern/amp"
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
@@ -18,6 +19,7 @@ import (
 
 // figures are those of a rank, or of all.
 type figures struct {
+	first  int       // step
 	losses []float64 // of the rank's part of each step
 	held   uint64    // bytes between steps
 	peak   uint64    // most bytes at one time in a step
@@ -35,6 +37,7 @@ type rank struct {
 	d      *parallel.DataParallel
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	from   int // the first step
 }
 
 // train is what a rank does, simulated or not. With share the figures of all ranks are exchanged.
@@ -59,11 +62,40 @@ func (o *options) trainRank(w *work, dev device.Device, c comm.Comm, steps int) 
 	defer r.opt.Release()
 	r.scaler = amp.NewGradScaler(amp.Enabled(o.AMP == "fp16"), amp.AgreedBy(r.d))
 	defer r.scaler.Release()
+	if err := r.goOn(); err != nil {
+		return f, nil, err
+	}
 	if f, err = r.steps(steps); err != nil {
 		return f, nil, err
 	}
-	all, err = r.d.Gather(append([]float64{float64(f.held), float64(f.peak), float64(f.sent), f.second}, f.losses...)...)
+	if err := r.keep(r.from + steps); err != nil {
+		return f, nil, err
+	}
+	all, err = r.d.Gather(append([]float64{float64(f.held), float64(f.peak), float64(f.sent), f.second, float64(f.first)}, f.losses...)...)
 	return f, all, err
+}
+
+// checkpoint is what a run goes on from.
+func (r *rank) checkpoint() *parallel.Checkpoint {
+	return parallel.NewCheckpoint(r.d).Optimizer("optimizer", r.opt).Add("scaler", checkpoint.State(r.scaler))
+}
+
+// goOn reads the checkpoint that -resume names. A simulated rank has none: what it is for, memory, does not depend on values.
+func (r *rank) goOn() error {
+	if r.resume == "" || !r.exec.Computes() {
+		return nil
+	}
+	saved, err := r.checkpoint().Read(context.Background(), r.resume)
+	r.from = saved.Step
+	return err
+}
+
+// keep writes the checkpoint that -save names.
+func (r *rank) keep(step int) error {
+	if r.save == "" || !r.exec.Computes() {
+		return nil
+	}
+	return r.checkpoint().Write(context.Background(), r.save, step)
 }
 
 // steps trains, and measures from the first step on.
@@ -72,7 +104,8 @@ func (r *rank) steps(steps int) (f figures, err error) {
 		return f, err
 	}
 	before, start := r.comm.Stats().Total().Bytes, time.Now()
-	for step := range steps {
+	f.first = r.from
+	for step := r.from; step < r.from+steps; step++ {
 		loss, err := r.step(step)
 		if err != nil {
 			return f, err

@@ -13,6 +13,7 @@ type report struct {
 	options
 	Backend   string    `json:"backend,omitempty"`
 	Listed    []int     `json:"listed_ranks"`
+	FirstStep int       `json:"first_step"`
 	Losses    []float64 `json:"losses"`
 	Peak      []uint64  `json:"peak_allocated_bytes"`
 	Predicted []uint64  `json:"predicted_peak_allocated_bytes"`
@@ -32,9 +33,9 @@ func (r *report) measured(all [][]float64, backend string) {
 		f := all[r.Listed[i]]
 		r.Held, r.Peak, r.Sent, r.Seconds = append(r.Held, uint64(f[0])), append(r.Peak, uint64(f[1])), append(r.Sent, uint64(f[2])), append(r.Seconds, f[3])
 	}
-	r.Losses = make([]float64, len(all[0])-4)
+	r.FirstStep, r.Losses = int(all[0][4]), make([]float64, len(all[0])-5)
 	for _, f := range all {
-		for k, loss := range f[4:] {
+		for k, loss := range f[5:] {
 			r.Losses[k] += loss / float64(len(all))
 		}
 	}
@@ -44,7 +45,7 @@ func (r *report) measured(all [][]float64, backend string) {
 func (r *report) tell(w io.Writer, file string) error {
 	if len(r.Losses) > 0 {
 		fmt.Fprintf(w, "%s, ZeRO %d, %d ranks by %s, batches of %d in %d parts, amp %s: loss %.4f at first, %.4f after %d steps\n\n",
-			r.Model, r.ZeRO, r.Ranks, r.Backend, r.Batch, r.Accumulate, r.AMP, r.Losses[0], r.Losses[len(r.Losses)-1], len(r.Losses))
+			r.Model, r.ZeRO, r.Ranks, r.Backend, r.Batch, r.Accumulate, r.AMP, r.Losses[0], r.Losses[len(r.Losses)-1], r.FirstStep+len(r.Losses))
 	} else {
 		fmt.Fprintf(w, "%s, ZeRO %d, %d ranks, batches of %d in %d parts, amp %s: simulated\n\n", r.Model, r.ZeRO, r.Ranks, r.Batch, r.Accumulate, r.AMP)
 	}

@@ -67,7 +67,7 @@ var layers = []layer{
 		tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/fit", may: with(onAutograd, "autograd/nn/memreport"), tests: with(below, "tensor/...", "autograd/...")},
 	{packages: "autograd/stepgraph", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
-	{packages: "autograd/parallel", may: with(onAutograd, "autograd/nn"), tests: with(below, "tensor/...", "autograd/...", "amp")},
+	{packages: "autograd/parallel", may: with(onAutograd, "autograd/checkpoint", "autograd/nn", "autograd/optim"), tests: with(below, "tensor/...", "autograd/...", "amp")},
 	{packages: "amp/...", may: onAutograd, tests: with(below, "tensor/...", "autograd/...")},
 
 	{packages: "examples/...", may: with(below, "own", "examples/internal/...", "examples/models", "examples/mnist/dataset",

@@ -61,6 +61,9 @@ type Header struct {
 // HasChecksum reports whether the file has a checksum.
 func (h *Header) HasChecksum() bool { return h.sum != "" }
 
+// Checksum is the checksum in hexadecimal digits, empty for a file without one.
+func (h *Header) Checksum() string { return h.sum }
+
 // IsCheckpoint reports whether the file is one of package autograd/checkpoint.
 func (h *Header) IsCheckpoint() bool { return h.Metadata[FormatKey] == Checkpoint }
 

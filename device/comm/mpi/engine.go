@@ -55,19 +55,41 @@ func start(lib *libmpi.Library, options Options) (*engine, error) {
 		jobs: make(chan job), aborts: make(chan *comm.Fault), closes: make(chan struct{}), gone: make(chan struct{}),
 		waiting: make(map[uint64]job),
 	}
-	opened := make(chan error, 1)
+	opened, left := make(chan error), make(chan struct{})
 	go func() {
 		defer close(e.gone)
 		// Not unlocked when the group ends: the thread holds what the library keeps for the thread that started it, and ends with it.
 		runtime.LockOSThread()
 		err := e.open()
-		opened <- err
+		select {
+		case <-left: // Open has returned: the others must not wait for this rank
+			if err == nil {
+				e.end(&comm.Fault{Peer: e.rank, Err: comm.ErrTimeout, Detail: "it has come to Open too late"})
+			}
+			return
+		case opened <- err:
+		}
 		if err == nil {
 			e.serve()
 		}
 	}()
-	return e, <-opened
+	limit := options.opening()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-opened:
+		return e, err
+	case <-timer.C:
+	}
+	close(left)
+	return nil, openError(comm.ErrTimeout, fmt.Sprintf("%v (%s) has not started within %v: a rank has not come to Open, or is lost; end the process, as MPI cannot be left while it starts", lib.ABI, lib.File, limit))
 }
+
+// leastOpening is how long Open waits at least: launchers start ranks one after the other, on machines that may have to fetch the program. Tests make it less.
+var leastOpening = time.Minute
+
+// opening is how long Open waits.
+func (o Options) opening() time.Duration { return max(o.TimeLimit, leastOpening) }
 
 // open starts MPI, makes the communicators and exchanges what ranks should know of each other.
 func (e *engine) open() error {

@@ -21,7 +21,7 @@ const backend = "mpi"
 
 // Options are the settings of a group. The zero Options are the usual ones.
 type Options struct {
-	// TimeLimit is how long a rank waits in a collective for the others; 0 is comm.DefaultTimeLimit. It must be longer than what a rank may do
+	// TimeLimit is how long a rank waits in a collective for the others, and, but no less than a minute, in Open for all to come; 0 is comm.DefaultTimeLimit. It must be longer than what a rank may do
 	// between two collectives while the others wait, such as writing a checkpoint.
 	TimeLimit time.Duration
 	// Check compares the calls of all ranks before each collective, at the price of a small collective more. Without it, ranks that
@@ -35,7 +35,8 @@ type Options struct {
 var opened atomic.Bool
 
 // Open joins the group of all ranks that the launcher has started, and waits for them. It can be called once in a process. A missing
-// library, or one that does not fit the launcher, is an *comm.Error that matches comm.ErrUnavailable and says what to do.
+// library, or one that does not fit the launcher, is an *comm.Error that matches comm.ErrUnavailable and says what to do. If the others do not come within the time limit, one that matches
+// comm.ErrTimeout: then the process should end.
 func Open(dev device.Device, options Options) (comm.Comm, error) {
 	if err := checkDevice(dev); err != nil {
 		return nil, err

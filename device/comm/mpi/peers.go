@@ -22,6 +22,7 @@ type peer struct {
 	started uint64 // by the system's clock: a later process may have the same number
 	machine uint64 // where the number means something: the machine and its part that sees the same processes
 	host    string
+	checks  bool // Options.Check
 }
 
 const peerBytes = 128
@@ -33,9 +34,11 @@ func (e *engine) introduce() *comm.Fault {
 		return &comm.Fault{Peer: e.rank, Err: comm.ErrLibrary, Detail: err.Error()}
 	}
 	all := osmem.Bytes(memory, uint64(e.size*peerBytes))
-	self().write(all[e.rank*peerBytes:][:peerBytes])
+	own := self()
+	own.checks = e.options.Check
+	own.write(all[e.rank*peerBytes:][:peerBytes])
 	e.current = &comm.Call{Operation: "Open"}
-	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: time.Now(), limit: comm.DefaultTimeLimit})
+	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: time.Now(), limit: e.options.opening()})
 	e.current = nil
 	if f != nil {
 		return f // MPI may still use the memory
@@ -45,6 +48,16 @@ func (e *engine) introduce() *comm.Fault {
 	}
 	if err := osmem.Free(memory, uint64(e.size*peerBytes)); err != nil {
 		return &comm.Fault{Peer: e.rank, Err: comm.ErrLibrary, Detail: err.Error()}
+	}
+	return e.peers.agreed()
+}
+
+// agreed is the fault of ranks that do not all compare their calls: what the one sends to be compared another one would take for data.
+func (p *peers) agreed() *comm.Fault {
+	for rank, q := range p.all {
+		if q.checks != p.all[0].checks {
+			return &comm.Fault{Peer: rank, Other: 0, Err: comm.ErrMismatch, Detail: fmt.Sprintf("Options.Check is %v on rank 0, and %v on rank %d: it must be the same on all ranks", p.all[0].checks, q.checks, rank)}
+		}
 	}
 	return nil
 }
@@ -66,12 +79,15 @@ func (p peer) write(b []byte) {
 	for i, v := range []uint64{uint64(p.pid), p.started, p.machine} {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
-	copy(b[24:len(b)-1], p.host)
+	copy(b[24:len(b)-2], p.host)
+	if p.checks {
+		b[len(b)-1] = 1
+	}
 }
 
 func readPeer(b []byte) peer {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	return peer{pid: int(word(0)), started: word(1), machine: word(2), host: strings.TrimRight(string(b[24:]), "\x00")}
+	return peer{pid: int(word(0)), started: word(1), machine: word(2), host: strings.TrimRight(string(b[24:len(b)-1]), "\x00"), checks: b[len(b)-1] == 1}
 }
 
 // ended returns the fault of a rank whose process on this machine has ended.

@@ -20,6 +20,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // The ranks of these tests are this test binary, started by a launcher: TestMain runs the program that the environment names instead of
@@ -77,7 +78,12 @@ func rankMain(name string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
-	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check})
+	if args.Fault == "late" {
+		if leastOpening = limit; launchedAs(args.Victim) {
+			lateToOpen()
+		}
+	}
+	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check || args.Fault == "check" && launchedAs(args.Victim)})
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
 		return 4
@@ -101,6 +107,21 @@ func rankMain(name string) int {
 		return 1
 	}
 	return 0
+}
+
+// lateToOpen waits until another rank has given up.
+func lateToOpen() {
+	for {
+		if all, err := filepath.Glob(filepath.Join(os.Getenv(folderVariable), "*.json")); err != nil || len(all) > 0 {
+			return
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e7}, nil)
+	}
+}
+
+// launchedAs reports whether the launcher has started this process as a rank.
+func launchedAs(rank int) bool {
+	return os.Getenv("OMPI_COMM_WORLD_RANK") == strconv.Itoa(rank) || os.Getenv("PMI_RANK") == strconv.Itoa(rank)
 }
 
 // testDevice is the device of a rank.

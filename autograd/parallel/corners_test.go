@@ -1,0 +1,290 @@
+package parallel_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/tensor"
+)
+
+// alone is a group of one rank with a model.
+func alone(t *testing.T, m nn.Layer, opts []parallel.Option, f func(r *rank, d *parallel.DataParallel) error) error {
+	t.Helper()
+	r := ranks(t, 1)[0]
+	return withModel(r, m, opts, func(d *parallel.DataParallel) error { return f(r, d) })
+}
+
+// A model whose parameters were replaced would train nothing.
+func TestRun_RefusesParametersThatWereReplaced(t *testing.T) {
+	for stage := 1; stage < 4; stage++ {
+		for name, replace := range map[string]func(r *rank, m nn.Layer) error{
+			"To": func(r *rank, m nn.Layer) error {
+				return m.To(r.dev, nn.WithAllocator(r.alloc), nn.DType(tensor.Float64))
+			},
+			"Release, To": func(r *rank, m nn.Layer) error {
+				m.Release()
+				return m.To(r.dev, nn.WithAllocator(r.alloc))
+			},
+		} {
+			t.Run(fmt.Sprintf("ZeRO %d, %s", stage, name), func(t *testing.T) {
+				m := even()
+				err := alone(t, m, []parallel.Option{parallel.ZeRO(stage)}, func(r *rank, d *parallel.DataParallel) error {
+					if err := r.backward(d, 64); err != nil {
+						return err
+					}
+					d.ZeroGrad()
+					if err := replace(r, m); err != nil {
+						return nil // it was refused there
+					}
+					err := r.backward(d, 64)
+					require.ErrorContains(t, err, "it was replaced or released since Data")
+					return nil
+				})
+				require.NoError(t, err)
+			})
+		}
+	}
+}
+
+// A second graph's step changes what the first one's backward pass would read.
+func TestBackward_AfterAnotherGraphsStepIsRefused(t *testing.T) {
+	for _, opts := range [][]parallel.Option{{parallel.ZeRO(0)}, {parallel.ZeRO(1)}, {parallel.ZeRO(2)}, {parallel.ZeRO(3)}, {parallel.ZeRO(3), parallel.MasterWeights()}} {
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			model := even()
+			if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.DType(tensor.BFloat16)); err != nil {
+				return err
+			}
+			defer model.Release()
+			d, err := parallel.Data(model, r.comm, opts...)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = d.Close() }()
+			opt := optim.SGD(d.Parameters(), optim.LR(0.1))
+			pass := func() (*autograd.Graph, *autograd.Variable) {
+				g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+				x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.BFloat16, 2, 64) })
+				return g, d.Forward(x).Square().Mean(nil, false)
+			}
+			first, early := pass()
+			defer first.Release()
+			second, late := pass()
+			defer second.Release()
+			if err := errors.Join(late.Backward(), opt.Step()); err != nil {
+				return err
+			}
+			opt.ZeroGrad()
+			return early.Backward()
+		}) {
+			require.Error(t, err, "%d: rank %d", len(opts), i)
+			if !errors.Is(err, comm.ErrAborted) {
+				require.ErrorIs(t, err, autograd.ErrModified)
+			}
+		}
+		requireNothingKept(t, all)
+	}
+}
+
+// Gradients of a pass that Close has cut off are one rank's.
+func TestClose_BetweenForwardAndBackwardIsTold(t *testing.T) {
+	for stage := range 4 {
+		err := alone(t, even(), []parallel.Option{parallel.ZeRO(stage)}, func(r *rank, d *parallel.DataParallel) error {
+			require.NoError(t, r.backward(d, 64))
+			d.ZeroGrad()
+			g, x := r.graph(2, 64)
+			defer g.Release()
+			loss := d.Forward(x).Square().Mean(nil, false)
+			require.NoError(t, d.Unshard())
+			err := loss.Backward()
+			require.ErrorContains(t, err, "closed between the forward and the backward pass", "ZeRO %d", stage)
+			for _, p := range d.Module().(nn.Layer).Parameters() {
+				p.ZeroGrad()
+			}
+			g2, x := r.graph(2, 64) // and what comes then is the model's own
+			defer g2.Release()
+			err = d.Module().(nn.Layer).Forward(x).Square().Mean(nil, false).Backward()
+			for _, p := range d.Module().(nn.Layer).Parameters() {
+				p.ZeroGrad()
+			}
+			return err
+		})
+		require.NoError(t, err, "ZeRO %d", stage)
+	}
+}
+
+func TestMasterWeights_OfFloat64AreRefused(t *testing.T) {
+	r := ranks(t, 1)[0]
+	m := even()
+	require.NoError(t, m.To(r.dev, nn.WithAllocator(r.alloc), nn.DType(tensor.Float64)))
+	defer m.Release()
+	_, err := parallel.Data(m, r.comm, parallel.ZeRO(1), parallel.MasterWeights())
+	require.ErrorContains(t, err, "it is of float64")
+}
+
+// A flag that cannot be sent on one rank ends the group: the others wait for it.
+func TestAgreeOverflow_OfAWrongFlagEndsTheGroup(t *testing.T) {
+	for name, flag := range map[string]func(e tensor.Exec) (*tensor.Tensor, error){
+		"nil":     func(tensor.Exec) (*tensor.Tensor, error) { return nil, nil },
+		"float64": func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float64) },
+		"two":     func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32, 2) },
+	} {
+		errs := together(ranks(t, 2), func(r *rank) error {
+			return withModel(r, even(), []parallel.Option{parallel.ZeRO(1)}, func(d *parallel.DataParallel) error {
+				make := flag
+				if r.comm.Rank() == 0 {
+					make = func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Zeros(e, tensor.Float32) }
+				}
+				found, err := make(r.exec)
+				if err != nil {
+					return err
+				}
+				defer found.Release()
+				return d.AgreeOverflow(found)
+			})
+		})
+		require.ErrorIs(t, errs[0], comm.ErrAborted, name)
+		require.ErrorContains(t, errs[0], "rank 1")
+		require.ErrorContains(t, errs[1], "AgreeOverflow", name)
+	}
+}
+
+func TestRun_OfNoFunctionIsRefused(t *testing.T) {
+	for i, err := range together(ranks(t, 2), func(r *rank) error {
+		return withModel(r, even(), nil, func(d *parallel.DataParallel) error {
+			if r.comm.Rank() == 0 {
+				return r.backward(d, 64)
+			}
+			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+			defer g.Release()
+			d.Run(g, nil)
+			return g.Err()
+		})
+	}) {
+		require.ErrorContains(t, err, "the function is nil", "rank %d", i)
+	}
+}
+
+// What is said of calls that nobody can make.
+func TestErrors_SayWhoseTheyAre(t *testing.T) {
+	var none *parallel.DataParallel
+	require.EqualError(t, none.NoSync(nil), "parallel: NoSync: the DataParallel was not made by Data")
+	require.EqualError(t, none.Whole(nil), "parallel: Whole: the DataParallel was not made by Data")
+	_, err := parallel.Data(even(), nil)
+	require.ErrorContains(t, err, "parallel: Data: ")
+	_, err = parallel.NewSampler(8, 5, 4).Order()
+	require.EqualError(t, err, "parallel: NewSampler: of 4 ranks there is no rank 5")
+	_, err = parallel.Predict(even(), tensor.Float32, 5, 4, 2)
+	require.EqualError(t, err, "parallel: Predict: of 4 ranks there is no rank 5")
+	for _, err := range together(ranks(t, 2), func(r *rank) error {
+		return withModel(r, even(), []parallel.Option{parallel.ZeRO(1)}, func(d *parallel.DataParallel) error {
+			own := fmt.Sprintf("parallel: rank %d: ", r.comm.Rank())
+			require.EqualError(t, d.NoSync(nil), own+"NoSync: the function is nil")
+			require.EqualError(t, d.Whole(nil), own+"Whole: the function is nil")
+			if err := d.Unshard(); err != nil {
+				return err
+			}
+			_, err := d.ClipGradNorm(1)
+			require.EqualError(t, err, own+"ClipGradNorm: the DataParallel is closed")
+			require.EqualError(t, d.AgreeOverflow(nil), own+"AgreeOverflow: the DataParallel is closed")
+			return nil
+		})
+	}) {
+		require.NoError(t, err)
+	}
+}
+
+func TestData_SaysWhichOptionsDiffer(t *testing.T) {
+	for i, err := range together(ranks(t, 3), func(r *rank) error {
+		return withModel(r, even(), []parallel.Option{parallel.ZeRO(r.comm.Rank() / 2)}, func(*parallel.DataParallel) error { return nil })
+	}) {
+		var differs *parallel.MismatchError
+		require.ErrorAs(t, err, &differs)
+		require.True(t, differs.Options)
+		require.Equal(t, 2, differs.Rank)
+		require.Empty(t, differs.Parameter)
+		if i == 2 {
+			require.EqualError(t, differs, "parallel: the options of rank 2 differ from rank 0's: on rank 0 they are ZeRO 0, here ZeRO 1")
+		}
+	}
+}
+
+// On streams that are queues a lost group must show before what it has not made is saved.
+func TestWhole_WaitsForTheGroup(t *testing.T) {
+	for stage := range 4 {
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			s, err := r.dev.NewStream()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close() }()
+			if r.exec, err = tensor.On(r.dev, tensor.WithStream(s), tensor.WithAllocator(r.alloc)); err != nil {
+				return err
+			}
+			if r.comm.Rank() == 1 {
+				r.comm = &lost{Comm: r.comm}
+			}
+			model := even()
+			if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
+				return err
+			}
+			defer model.Release()
+			d, err := parallel.Data(model, r.comm, parallel.ZeRO(stage))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = d.Close() }()
+			if l, ok := r.comm.(*lost); ok {
+				l.over = true
+			}
+			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
+			defer g.Release()
+			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 64) })
+			err = d.Forward(x).Square().Mean(nil, false).Backward()
+			if err == nil {
+				err = d.Whole(func() error { return nil })
+				require.Error(t, err, "ZeRO %d, rank %d", stage, r.comm.Rank())
+			}
+			return err
+		}) {
+			require.Error(t, err, "ZeRO %d, rank %d", stage, i)
+		}
+	}
+}
+
+// lost is a rank that does not come to collectives any more: its group ends when they are reached.
+type lost struct {
+	comm.Comm
+	over bool
+}
+
+func (l *lost) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+	if !l.over {
+		return l.Comm.AllReduce(s, dst, src, op)
+	}
+	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+}
+
+func (l *lost) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+	if !l.over {
+		return l.Comm.ReduceScatter(s, dst, src, op)
+	}
+	return l.AllReduce(s, dst, src, op)
+}
+
+func (l *lost) AllGather(s device.Stream, dst, src comm.Buffer) error {
+	if !l.over {
+		return l.Comm.AllGather(s, dst, src)
+	}
+	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+}

@@ -1,0 +1,46 @@
+package mpi
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// texts are the errors of all ranks, also of those that have no number.
+func (r *launched) texts() (all []string) {
+	files, err := filepath.Glob(filepath.Join(r.folder, "*.json"))
+	require.NoError(r.t, err)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(r.t, err)
+		all = append(all, string(b))
+	}
+	return all
+}
+
+// A rank that does not come to Open is waited for within the time limit.
+func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		run := l.start(t, 2, "place", arguments{TimeLimit: limit, Victim: 1, Fault: "late"}, l.recover...)
+		run.until("no rank has given up", func() bool { return len(run.texts()) > 0 })
+		require.Contains(t, run.texts()[0], "timeout")
+		require.Contains(t, run.texts()[0], "a rank has not come to Open")
+		_, _ = run.wait(patient)
+	})
+}
+
+// Ranks of which only some compare their calls are told when they open.
+func TestOpen_TellsThatNotAllCheck(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		run := l.start(t, 3, "place", arguments{TimeLimit: 10 * limit, Victim: 1, Fault: "check"}, l.recover...)
+		_, _ = run.wait(patient) // a launcher that lets the others live says nothing
+		all := run.texts()
+		require.Len(t, all, 3, run.output.String())
+		for _, text := range all {
+			require.Contains(t, text, "Options.Check is false on rank 0, and true on rank 1")
+			require.Contains(t, text, "mismatch")
+		}
+	})
+}
