@@ -102,10 +102,10 @@ type places struct {
 
 // turn writes it to dst with the channels last.
 func (p *places) turn(t *task, c *op.Call, k *kernel, dst, src device.Ptr) error {
-	const block = 64 // SIDE in src/conv_last.cu
+	const block, side = 128, 64 // PLACES and SIDE in src/conv_last.cu
 	count := p.outer * p.middle * p.inner
 	inner, middle := divisor(p.inner), divisor(p.middle)
 	t.params.Words(pair(uint32(count), uint32(p.channels)), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
 		uint64(p.steps[0]), uint64(p.steps[1]), uint64(p.steps[2]), uint64(p.steps[3])).Ptr(dst).Ptr(src)
-	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.channels, block))})
+	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.channels, side))})
 }
