@@ -190,14 +190,18 @@ func (p *convolution) cut(d dtype.DType) {
 		columns = side // of tensor cores
 	}
 	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns) // in tiles of 64 rows, also where the kernel takes 128
-	p.part, p.splits = max(1, p.k), 1
-	if count < busy && p.k > 2*deep {
-		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
-		if p.channelsLast(d) { // adding up splits costs these kernels as much as the products: only where half of a GPU would be idle
-			n = min(busy/count, p.k/deep)
+	k, last := p.k, p.channelsLast(d)
+	if last {
+		k = p.lastPitch() * p.axis[0].Taps * p.axis[1].Taps
+	}
+	p.part, p.splits = max(1, k), 1
+	if count < busy && k > 2*deep {
+		n := min((busy+count-1)/count, (k+deep-1)/deep)
+		if last { // adding up splits costs these kernels as much as the products: only where half of a GPU would be idle, and sums are long
+			n = max(1, min(busy/count, k/(2*deep)))
 		}
-		p.part = ((p.k+n-1)/n + 31) &^ 31 // whole tiles of steps
-		p.splits = (p.k + p.part - 1) / p.part
+		p.part = ((k+n-1)/n + 31) &^ 31 // whole tiles of steps
+		p.splits = (k + p.part - 1) / p.part
 	}
 }
 

@@ -160,11 +160,11 @@ func weightShared(way weightWay, rows int) int {
 func (p *convolution) turnWeight(t *task, c *op.Call, k *convKernels, q *convolution, spots device.Ptr) error {
 	h, w, channels := &p.axis[0], &p.axis[1], p.channels(true)
 	images := p.k / p.places()
-	from := places{images, h.Size, w.Size, p.groups * p.m, [4]int{p.a[2], p.a[3], p.a[4], p.a[1]}}
+	from := places{images, h.Size, w.Size, p.groups * p.m, p.groups * p.m, [4]int{p.a[2], p.a[3], p.a[4], p.a[1]}}
 	if err := from.turn(t, c, k.last.turn, q.left, p.left); err != nil {
 		return err
 	}
-	from = places{images, p.rows, p.columns, p.groups * channels, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
+	from = places{images, p.rows, p.columns, p.groups * channels, p.groups * channels, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
 	if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "828a3c994aab235a7b0b8384e061b487734a5dd31b8d13595c2bcaab8c6c4301"
+const inputsHash = "14c657ff3e385b59c129770d04514a9405c7e535983c9fe19e9a00f98c8ef1a8"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
