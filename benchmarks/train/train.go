@@ -49,8 +49,9 @@ type trainer struct {
 	alloc  memory.Allocator
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
-	plan   *memory.Plan   // nil for none
-	loss   *tensor.Tensor // of a captured step
+	casts  *amp.WeightCache // of the weights, until the step that changes them
+	plan   *memory.Plan     // nil for none
+	loss   *tensor.Tensor   // of a captured step
 	out    *json.Encoder
 }
 
@@ -65,7 +66,7 @@ func (t *task) train(w io.Writer) error {
 
 // trainOn trains on a device that stays open.
 func (t *task) trainOn(dev device.Device, w io.Writer) (err error) {
-	r := &trainer{task: t, dev: dev, scaler: amp.NewGradScaler(amp.Enabled(t.AMP == "fp16")), out: json.NewEncoder(w)}
+	r := &trainer{task: t, dev: dev, scaler: amp.NewGradScaler(amp.Enabled(t.AMP == "fp16")), casts: amp.NewWeightCache(), out: json.NewEncoder(w)}
 	stream := dev.DefaultStream()
 	if t.Mode == graph { // the default stream cannot be captured
 		if stream, err = dev.NewStream(); err != nil {
@@ -141,6 +142,7 @@ var folders = regexp.MustCompile(`/[^ ,]*/`)
 
 func (r *trainer) release() {
 	r.loss.Release()
+	r.casts.Release()
 	r.scaler.Release()
 	if r.opt != nil {
 		r.opt.Release()
@@ -276,6 +278,7 @@ func (r *trainer) step(read bool) (loss *tensor.Tensor, err error) {
 	if loss, err = r.gradients(read); err != nil {
 		return loss, err
 	}
+	r.casts.Release() // the weights are about to change
 	if err = r.scaler.Step(r.opt); err != nil {
 		return loss, err
 	}
@@ -290,7 +293,7 @@ func (r *trainer) step(read bool) (loss *tensor.Tensor, err error) {
 func (r *trainer) gradients(read bool) (*tensor.Tensor, error) {
 	opts := []autograd.Option{autograd.WithStream(r.exec.Stream()), autograd.WithPlan(r.plan)}
 	if r.AMP != "off" {
-		opts = append(opts, amp.Autocast(precisions[r.AMP]))
+		opts = append(opts, amp.Autocast(precisions[r.AMP], r.casts))
 	}
 	g := autograd.NewGraph(r.dev, opts...)
 	defer g.Release()

@@ -55,8 +55,8 @@ func TestBarriers_HaveLinesOfTheirOwnOutsideOfMacros(t *testing.T) {
 	require.NotEmpty(t, barriersOf(t))
 }
 
-// barrierTable is barriers.md.
-func barrierTable(by map[fakecuda.Barrier]caught, texts map[place]string) string {
+// barrierTable is barriers.md, with lines of others in between.
+func barrierTable(by map[fakecuda.Barrier]caught, texts map[place]string, others []string) string {
 	var b strings.Builder
 	b.WriteString("# Barriers\n\n" +
 		"Each barrier of each kernel was taken out, by itself, and the cases of kerneltest that come to it were run on the emulated\n" +
@@ -76,6 +76,10 @@ func barrierTable(by map[fakecuda.Barrier]caught, texts map[place]string) string
 		return a.line - b.line
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(rows), order) {
+		for len(others) > 0 && others[0] < "| "+p.file {
+			b.WriteString(others[0] + "\n")
+			others = others[1:]
+		}
 		kernels := slices.SortedFunc(slices.Values(rows[p]), compareBarriers)
 		greedy := 0
 		for _, k := range kernels {
@@ -89,6 +93,9 @@ func barrierTable(by map[fakecuda.Barrier]caught, texts map[place]string) string
 		}
 		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %d | %d | %s |\n", p.file, p.line, barrierCall.FindString(texts[p])+")", name,
 			len(kernels)-greedy, greedy, by[kernels[0]].user)
+	}
+	for _, line := range others {
+		b.WriteString(line + "\n")
 	}
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 
 // Conv2D, Conv2DGradInput and Conv2DGradWeight: from a call to Convs of src/conv.h, one, or one for each phase of a transposed
 // convolution (op.Axis). Nothing is unfolded: the workspace is partial sums alone, of products of few blocks. Those of one tap are plain
-// products (convpoint.go).
+// products (convpoint.go), and half types go other ways where they can (convlast.go, convweight.go).
 
 // convolution is a product of all groups, with the sides of a Conv in the same order.
 type convolution struct {
@@ -28,6 +28,7 @@ type convKernels struct {
 	product, direct, join *kernel
 	tensor, low           *kernel // for tensor cores, with tiles of 128 and of 64 rows, or nil
 	last                  *lastKernels
+	weight                *weightKernels // of gradients of kernels
 }
 
 func convRows() []op.Row {
@@ -43,6 +44,7 @@ func convRows() []op.Row {
 // convKernelsOf has the kernels by type, for results and for gradients of kernels.
 var convKernelsOf = func() (all [dtype.Count][2]convKernels) {
 	for _, d := range op.Conv2D.Types() {
+		last := lastKernelsOf(d)
 		for i, name := range []string{"", "weight_"} {
 			k := &all[d][i]
 			k.product, k.direct = named("conv", "conv_"+name+suffixes[d]), named("conv", "conv_direct_"+name+suffixes[d])
@@ -51,8 +53,9 @@ var convKernelsOf = func() (all [dtype.Count][2]convKernels) {
 				k.tensor = named("conv_tensor", "conv_tensor_"+name+suffixes[d])
 				k.low = named("conv_tensor", "conv_tensor_"+name+"low_"+suffixes[d])
 			}
-			if i == 0 {
-				k.last = lastKernelsOf(d)
+			k.last = last
+			if i == 1 {
+				k.weight = weightKernelsOf(d)
 			}
 		}
 	}
@@ -70,6 +73,9 @@ func convolve(d dtype.DType) op.Func {
 			p := weightProduct(c, &v)
 			if done, err := p.launchPlain(c); done || err != nil {
 				return err
+			}
+			if way := p.weightWay(d); way != gathered {
+				return p.launchWeight(c, &convKernelsOf[d][1], way)
 			}
 			return p.launch(c, &convKernelsOf[d][1])
 		}
@@ -149,7 +155,11 @@ func weightProduct(c *op.Call, v *op.Convolution) convolution {
 		d:   [5]int{v.Outputs * k[0], k[0], k[1], k[2], k[3]},
 		dst: v.Kernel.Ptr, left: v.Result.Ptr, right: v.Image.Ptr,
 	}
-	p.cut(v.Kernel.DType) // the sum is over all places of all images, which is what is long here
+	if way := p.weightWay(v.Kernel.DType); way != gathered {
+		p.cutWeight(way)
+	} else {
+		p.cut(v.Kernel.DType) // the sum is over all places of all images, which is what is long here
+	}
 	return p
 }
 
@@ -180,14 +190,18 @@ func (p *convolution) cut(d dtype.DType) {
 		columns = side // of tensor cores
 	}
 	count := p.groups * blocksOf(p.m, tile) * blocksOf(p.n, columns) // in tiles of 64 rows, also where the kernel takes 128
-	p.part, p.splits = max(1, p.k), 1
-	if count < busy && p.k > 2*deep {
-		n := min((busy+count-1)/count, (p.k+deep-1)/deep)
-		if p.channelsLast(d) { // adding up splits costs these kernels as much as the products: only where half of a GPU would be idle
-			n = min(busy/count, p.k/deep)
+	k, last := p.k, p.channelsLast(d)
+	if last {
+		k = p.lastPitch() * p.axis[0].Taps * p.axis[1].Taps
+	}
+	p.part, p.splits = max(1, k), 1
+	if count < busy && k > 2*deep {
+		n := min((busy+count-1)/count, (k+deep-1)/deep)
+		if last { // adding up splits costs these kernels as much as the products: only where half of a GPU would be idle, and sums are long
+			n = max(1, min(busy/count, k/(2*deep)))
 		}
-		p.part = ((p.k+n-1)/n + 31) &^ 31 // whole tiles of steps
-		p.splits = (p.k + p.part - 1) / p.part
+		p.part = ((k+n-1)/n + 31) &^ 31 // whole tiles of steps
+		p.splits = (k + p.part - 1) / p.part
 	}
 }
 
@@ -212,6 +226,10 @@ func convSpace(c *op.Call) uint64 {
 		bytes, enough := p.plainSpace(c)
 		if enough {
 			return bytes
+		}
+		if way := p.weightWay(d); way != gathered {
+			left, right, spots, sums := p.weightSpace(way, d)
+			return max(bytes, left+right+spots+sums)
 		}
 		return max(bytes, p.space(d))
 	}

@@ -20,6 +20,8 @@ var lastTiles = [2][2]int{{64, 256}, {128, 128}}
 
 const (
 	lastChannels = 32 // a step of the sum, which lies within one tap
+	lastPiece    = 8  // channels that are copied at a time
+	lastLeast    = 24 // channels of which at most half are zeros
 	lastTaps     = 32 // a bit each
 	lastStages   = 3
 	lastThreads  = 128
@@ -44,10 +46,21 @@ func lastShared(tile [2]int) int {
 // channelsLast reports whether a product over places of half types can go that way. It depends on the call alone, as the workspace does.
 func (p *convolution) channelsLast(d dtype.DType) bool {
 	taps := p.axis[0].Taps * p.axis[1].Taps
-	if d != dtype.Float16 && d != dtype.BFloat16 || p.groups != 1 || p.m < tile/2 || p.n <= tile/2 || p.k == 0 || taps > lastTaps {
+	if d != dtype.Float16 && d != dtype.BFloat16 || p.m < tile/2 || p.n <= tile/2 || p.k == 0 || taps > lastTaps {
 		return false
 	}
-	return p.channels(false)%lastChannels == 0 && max(p.images()*p.rows*p.columns, p.m*taps) < maxLoop
+	channels := p.channels(false)
+	switch {
+	case channels%lastChannels == 0:
+	case p.groups > 1 || channels%lastPiece != 0 || channels < lastLeast: // groups lie together in the copies
+		return false
+	}
+	return max(p.images()*p.rows*p.columns, p.groups*p.m*taps, p.groups*p.lastPitch()) < maxLoop && p.groups <= maxGridZ // groups of few tiles are split, and of 2*busy at most
+}
+
+// lastPitch is the channels of a group in the copies: zeros fill the last step.
+func (p *convolution) lastPitch() int {
+	return blocksOf(p.channels(false), lastChannels) * lastChannels
 }
 
 // images is how many images a product over places has.
@@ -56,7 +69,8 @@ func (p *convolution) images() int { return p.n / max(1, p.axis[0].Size*p.axis[1
 // lastSpace is the bytes of image, kernel and partial sums in the workspace, each at a multiple of 16.
 func (p *convolution) lastSpace(d dtype.DType) (image, kernel, sums uint64) {
 	whole := func(n int) uint64 { return uint64(n*d.Size()+15) &^ 15 }
-	return whole(p.images() * p.rows * p.columns * p.channels(false)), whole(p.m * p.k), p.space(d)
+	pitch := p.groups * p.lastPitch()
+	return whole(p.images() * p.rows * p.columns * pitch), whole(p.m * pitch * p.axis[0].Taps * p.axis[1].Taps), p.space(d)
 }
 
 // launchLast enqueues the product, and before it the copies of its operands; of the image only if an earlier phase has not made it.
@@ -64,28 +78,29 @@ func (p *convolution) launchLast(c *op.Call, k *convKernels, turned bool) error 
 	t := takeTask()
 	defer tasks.Put(t)
 	image, kernel, _ := p.lastSpace(c.Out[0].DType)
-	h, w, channels := &p.axis[0], &p.axis[1], p.channels(false)
+	h, w, channels, pitch := &p.axis[0], &p.axis[1], p.channels(false), p.lastPitch()
+	all := p.groups * pitch
 	q := *p
 	q.right, q.left, q.sums = c.Work.Ptr, c.Work.Ptr+device.Ptr(image), c.Work.Ptr+device.Ptr(image+kernel)
 	if !turned {
-		from := places{p.images(), p.rows, p.columns, channels, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
+		from := places{p.images(), p.rows, p.columns, p.groups * channels, all, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
 		if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
 			return err
 		}
 	}
-	from := places{p.m, h.Taps, w.Taps, channels, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}
-	if err := from.turn(t, c, k.last.turn, q.left, p.left); err != nil {
+	if err := p.turnKernel(t, c, k.last.turn, q.left, pitch); err != nil {
 		return err
 	}
-	q.a = [5]int{1: p.k}
-	q.b = [5]int{1: p.rows * p.columns * channels, 2: 1, 3: p.columns * channels, 4: channels}
+	q.k = pitch * h.Taps * w.Taps
+	q.a = [5]int{p.m * q.k, q.k}
+	q.b = [5]int{pitch, p.rows * p.columns * all, 1, p.columns * all, all}
 	which := 1
 	if blocksOf(p.m, side)*side > blocksOf(p.m, side/2)*(side/2) { // half of the last tile of 128 would be empty
 		which = 0
 	}
 	cut := lastTiles[which]
 	shape := device.LaunchShape{Block: device.Dim3{X: lastThreads}, Shared: uint32(lastShared(cut))}
-	shape.Grid = device.Dim3{X: uint32(blocksOf(p.n, cut[1])), Y: uint32(blocksOf(p.m, cut[0])), Z: uint32(p.splits)}
+	shape.Grid = device.Dim3{X: uint32(blocksOf(p.n, cut[1])), Y: uint32(blocksOf(p.m, cut[0])), Z: uint32(p.groups * p.splits)}
 	q.add(&t.params, 0)
 	t.params.Ptr(q.dst).Ptr(q.left).Ptr(q.right).Ptr(q.added).Ptr(q.sums)
 	if err := t.launchShape(c, k.last.product[which], shape); err != nil || p.splits == 1 {
@@ -94,18 +109,39 @@ func (p *convolution) launchLast(c *op.Call, k *convKernels, turned bool) error 
 	return q.joinSums(t, c, k)
 }
 
+// turnKernel writes the kernel to dst. Rows of all groups have one distance, or taps have, or each group is a launch of its own.
+func (p *convolution) turnKernel(t *task, c *op.Call, k *kernel, dst device.Ptr, pitch int) error {
+	h, w, channels := p.axis[0].Taps, p.axis[1].Taps, p.channels(false)
+	step, ok := line(h, p.a[3], w, p.a[4])
+	switch {
+	case p.groups == 1 || p.a[0] == p.m*p.a[1]:
+		from := places{p.groups * p.m, h, w, channels, pitch, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}
+		return from.turn(t, c, k, dst, p.left)
+	case ok:
+		from := places{p.groups, p.m, h * w, channels, pitch, [4]int{p.a[0], p.a[1], step, p.a[2]}}
+		return from.turn(t, c, k, dst, p.left)
+	}
+	from, size := places{p.m, h, w, channels, pitch, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}, c.Out[0].DType.Size()
+	for g := range p.groups {
+		if err := from.turn(t, c, k, dst+device.Ptr(g*p.m*h*w*pitch*size), p.left+device.Ptr(g*p.a[0]*size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // places are a tensor of three indices and channels, with the distances of these four.
 type places struct {
-	outer, middle, inner, channels int
-	steps                          [4]int
+	outer, middle, inner, channels, pitch int // a place of the copy has a pitch of elements
+	steps                                 [4]int
 }
 
 // turn writes it to dst with the channels last.
 func (p *places) turn(t *task, c *op.Call, k *kernel, dst, src device.Ptr) error {
-	const block = 64 // SIDE in src/conv_last.cu
+	const block, side = 128, 64 // PLACES and SIDE in src/conv_last.cu
 	count := p.outer * p.middle * p.inner
 	inner, middle := divisor(p.inner), divisor(p.middle)
-	t.params.Words(pair(uint32(count), uint32(p.channels)), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
+	t.params.Words(pair(uint32(count), uint32(p.channels)), uint64(p.pitch), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
 		uint64(p.steps[0]), uint64(p.steps[1]), uint64(p.steps[2]), uint64(p.steps[3])).Ptr(dst).Ptr(src)
-	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.channels, block))})
+	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.pitch, side))})
 }

@@ -23,14 +23,19 @@ func line(n1, s1, n2, s2 int) (step int, ok bool) {
 	return s2, s1 == n2*s2
 }
 
-// points reports whether each result of a convolution belongs to the place of the image where it is itself, and to no other.
+// points reports whether a convolution is a product of one group.
 func (p *convolution) points() bool {
+	return p.groups == 1 && p.m > 0 && p.n > 0 && p.k > 0 && p.samePlaces()
+}
+
+// samePlaces reports whether each result belongs to the place of the image where it is itself, and to no other.
+func (p *convolution) samePlaces() bool {
 	for i, size := range [2]int{p.rows, p.columns} {
 		if a := &p.axis[i]; a.Taps != 1 || a.At0 != 0 || a.AtStep != 1 || a.Step != 1 || a.Size != size {
 			return false
 		}
 	}
-	return p.groups == 1 && p.m > 0 && p.n > 0 && p.k > 0
+	return true
 }
 
 // plain writes down a convolution as products. It reports false if it is none, or if places do not lie in one line.

@@ -47,7 +47,7 @@
 //
 // Reductions of few outputs, sums over channels, products and gradients that are summed in parts, running sums of few long rows, steps of optimizers that are counted in device memory, and what sorts need workspace;
 // Row.Workspace says how much. Convolutions unfold no image: what a tile needs of it is gathered into shared memory. Those of many channels, of half types, first
-// write image and kernel to the workspace with the channels last.
+// write image and kernel, or image and gradient, to the workspace with the channels last.
 //
 // # Matrix products
 //

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "f23bbe56d3ffa4df0860ca25bdd8f7b88cc6566fc99d67b4112261c321c54868"
+const inputsHash = "14c657ff3e385b59c129770d04514a9405c7e535983c9fe19e9a00f98c8ef1a8"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -77,6 +77,11 @@ var modules = map[string][]string{
 	"conv_tensor": {
 		"conv_tensor_bf16", "conv_tensor_f16", "conv_tensor_low_bf16", "conv_tensor_low_f16", "conv_tensor_weight_bf16",
 		"conv_tensor_weight_f16", "conv_tensor_weight_low_bf16", "conv_tensor_weight_low_f16",
+	},
+	"conv_weight": {
+		"conv_weight_last_128_bf16", "conv_weight_last_128_f16", "conv_weight_last_64_bf16", "conv_weight_last_64_f16",
+		"conv_weight_lines_128_bf16", "conv_weight_lines_128_f16", "conv_weight_lines_64_bf16", "conv_weight_lines_64_f16",
+		"conv_weight_spots", "conv_weight_sum_bf16", "conv_weight_sum_f16",
 	},
 	"crossentropy": {
 		"cross_entropy_backward_bf16", "cross_entropy_backward_f16", "cross_entropy_backward_f32", "cross_entropy_backward_f64",

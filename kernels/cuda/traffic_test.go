@@ -68,6 +68,8 @@ type bench struct {
 	t   *testing.T
 	e   tensor.Exec
 	gen *tensor.Generator
+
+	whole map[string]*tensor.Tensor // those that works have parts of
 }
 
 func (b *bench) of(dt tensor.DType, shape ...int) *tensor.Tensor {
@@ -120,7 +122,7 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, alloc.Close()) })
 	e, err := tensor.On(d, tensor.WithAllocator(alloc))
 	require.NoError(t, err)
-	b := &bench{t: t, e: e.Owned(), gen: tensor.NewGenerator(1)}
+	b := &bench{t: t, e: e.Owned(), gen: tensor.NewGenerator(1), whole: map[string]*tensor.Tensor{}}
 	committed, err := os.ReadFile("traffic.md")
 	require.NoError(t, err)
 	lines := strings.SplitAfter(string(committed), "\n")

@@ -51,6 +51,8 @@ var convChannels = []convShape{
 	{2, 64, 7, 7, 64, 1, 1, one2, [2]int{}, one2, 1, [2]int{}},
 	{1, 32, 17, 15, 64, 3, 3, [2]int{2, 2}, one2, one2, 1, [2]int{}},
 	{2, 32, 12, 13, 160, 2, 3, [2]int{1, 2}, [2]int{0, 2}, [2]int{3, 1}, 1, [2]int{}},
+	{2, 64, 8, 10, 64, 1, 1, one2, [2]int{}, one2, 1, [2]int{}},
+	{2, 64, 8, 10, 120, 1, 1, one2, [2]int{}, one2, 1, [2]int{}},
 }
 
 // results is the size of the result along dimension d.

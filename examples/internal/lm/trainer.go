@@ -27,6 +27,7 @@ type Trainer struct {
 	model  *models.GPT
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	casts  *amp.WeightCache // of the weights, from their first use to the step that changes them; nil if layers are computed again
 	gen    *tensor.Generator
 	exec   tensor.Exec
 	graph  *stepgraph.Step // nil without Config.Graph, and when the training is over
@@ -52,6 +53,9 @@ func New(s *session.Session, c Config, corpus *text.Corpus) (*Trainer, error) {
 	}
 	t := &Trainer{Session: s, Config: c, Corpus: corpus, model: model, gen: tensor.NewGenerator(c.Seed), exec: exec,
 		scaler: amp.NewGradScaler(amp.Enabled(c.AMP == "fp16"))}
+	if !c.Checkpoint { // each layer frees its casts when it is done, then; kept ones would be the most of what there is at the peak
+		t.casts = amp.NewWeightCache()
+	}
 	if err := model.To(s.Device, nn.WithGenerator(t.gen)); err != nil {
 		return nil, err
 	}
@@ -84,6 +88,7 @@ func (t *Trainer) optimizer() *optim.Grouped {
 // Release gives the memory of the model and of what trains it back.
 func (t *Trainer) Release() {
 	_ = t.endGraph() // an error of it was that of a step before, or is the session's when it closes the device
+	t.casts.Release()
 	t.scaler.Release()
 	t.opt.Release()
 	t.model.Release()
@@ -91,6 +96,7 @@ func (t *Trainer) Release() {
 
 // Finish notes the numbers of memory, before and after it releases everything.
 func (t *Trainer) Finish() {
+	t.casts.Release()
 	t.scaler.Release()
 	t.Trained(t.model.Parameters(), t.opt)
 	t.Release()
@@ -120,7 +126,7 @@ func (t *Trainer) autocast() []autograd.Option {
 	if t.AMP == "off" {
 		return nil
 	}
-	return []autograd.Option{amp.Autocast(Precisions[t.AMP])}
+	return []autograd.Option{amp.Autocast(Precisions[t.AMP], t.casts)}
 }
 
 // TrainStep takes the next step and returns its loss.
@@ -177,6 +183,7 @@ func (t *Trainer) update() error {
 			return err
 		}
 	}
+	t.casts.Release() // the weights are about to change
 	if err := t.scaler.Unscale(t.opt); err != nil {
 		return err
 	}

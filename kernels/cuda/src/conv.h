@@ -72,6 +72,15 @@ FN bool inside(const Conv& p, const Half& a, const Half& b) {
     return (u32)(a.y + b.y) < (u32)p.rows && (u32)(a.x + b.x) < (u32)p.columns;
 }
 
+// The taps that are inside at a place, a bit for each of at most 32: those whose row and whose column are.
+FN u32 taps_of(const Conv& p, const Half& place) {
+    u32 across = 0, taps = 0;
+    for (u32 x = 0; x < p.taps1.size; x++) across |= (u32)((u32)(place.x + (i32)x * p.w_tap) < (u32)p.columns) << x;
+    for (u32 y = 0; y < p.taps0.size; y++)
+        if ((u32)(place.y + (i32)y * p.h_tap) < (u32)p.rows) taps |= across << y * p.taps1.size;
+    return taps;
+}
+
 // The group and the split of a block.
 struct Part { u32 group, split, k, end; };
 

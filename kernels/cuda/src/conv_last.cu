@@ -1,7 +1,7 @@
-// Convolutions of half types on tensor cores whose channels are a multiple of 32, in one group, with at most 32 taps. Image and kernel
-// are first written to the workspace with the channels last; then 16 bytes are eight channels of one place, and a step of 32 of the sum lies
+// Convolutions of half types on tensor cores with at most 32 taps. Image and kernel are first written to the workspace with the channels
+// last, a multiple of 32 in each group, of which the last may be zeros; then 16 bytes are eight channels of one place, and a step of 32 of the sum lies
 // within one tap. So both operands are copied asynchronously, 16 bytes at a time, and what a row of the tile is costs once for each
-// block: a place's address, and a bit for each tap that is inside of the image. conv_tensor.cu serves all others.
+// block: a place's address, and a bit for each tap that is inside of the image. conv_tensor.cu serves others.
 //
 // A block of 4 warps computes 128 by 128 or 64 by 256 results, a warp 64 by 64 of them. Shared memory has three stages; a step has
 // one barrier, behind which its stage is there and the one before is free.
@@ -11,43 +11,47 @@ constexpr u32 BLOCK = 128, DEEP = 32, PITCH = DEEP + 8, STAGES = 3; // a pitch o
 
 // ---- Channels last ------------------------------------------------------------------------------------------------------
 
-constexpr u32 SIDE = 64, PAD = SIDE + 2; // an odd number of words: neighbouring places lie in different banks
+constexpr u32 SIDE = 64, PLACES = 128; // channels and places of a block
+constexpr u32 PAD = SIDE + 2;          // an odd number of words: neighbouring places lie in different banks
 
 // A tensor of places, each of three indices, and channels.
 struct Places {
-    u32 count, channels;
+    u32 count, channels, pitch, unused; // a place of the copy has a pitch of elements, of which those behind the channels are zeros
     Div inner, middle;
     i64 outer_step, middle_step, inner_step, channel_step;
 };
 
-// Four words that need not lie at a multiple of 16 bytes.
-FN vec<u32, 4> words_of(const u32* p) { return {{p[0], p[1], p[2], p[3]}}; }
-
-// A thread reads every fourth channel of a place: ALL of them, or those that there are.
-constexpr u32 NEXT = THREADS / SIDE;
-template <bool ALL, class T> FN void read_channels(T* to, const T* at, i64 step, u32 channel, u32 channels) {
-#pragma unroll
-    for (u32 e = 0; e < SIDE / NEXT; e++, at += step)
-        if (ALL || channel + e * NEXT < channels) to[e * NEXT] = *at;
-}
-
-// A block writes 64 channels of 64 places; it reads along the places, which are neighbours in memory, and writes along the channels.
+// A block writes 64 channels of 128 places; it reads along the places, which are neighbours in memory, and writes along the channels, of which
+// there are a multiple of 8, as there are of the pitch.
 template <class T> FN void channels_last(const Places& p, T* dst, const T* src, T* sh) {
-    u32 place0 = blockIdx.x * SIDE, channel0 = blockIdx.y * SIDE, mine = threadIdx.x % SIDE, place = place0 + mine;
+    constexpr u32 NEXT = THREADS / PLACES, ROWS = THREADS / (SIDE / 8);
+    u32 place0 = blockIdx.x * PLACES, channel0 = blockIdx.y * SIDE, mine = threadIdx.x % PLACES, place = place0 + mine;
+    u32 channels = channel0 < p.channels ? p.channels - channel0 : 0, pitch = p.pitch - channel0; // from the first one on
     if (place < p.count) {
         Triple t = triple(p.inner, p.middle, place);
-        u32 c = threadIdx.x / SIDE;
+        u32 c = threadIdx.x / PLACES;
         const T* at = src + t.i * p.outer_step + t.j * p.middle_step + t.k * p.inner_step + (channel0 + c) * p.channel_step;
         T* to = sh + mine * PAD + c;
-        if (channel0 + SIDE <= p.channels) read_channels<true>(to, at, p.channel_step * NEXT, 0, 0);
-        else read_channels<false>(to, at, p.channel_step * NEXT, channel0 + c, p.channels);
+        i64 step = p.channel_step * NEXT;
+#pragma unroll
+        for (u32 piece = 0; piece < SIDE; piece += 8) {
+            if (piece >= channels) break;
+#pragma unroll
+            for (u32 e = 0; e < 8; e += NEXT, at += step) to[piece + e] = *at;
+        }
+#pragma unroll 1
+        for (u32 e = channels; e < pitch && e < SIDE; e += NEXT) to[e] = T{0};
     }
     __syncthreads();
+    u32 row = threadIdx.x / (SIDE / 8), c = threadIdx.x % (SIDE / 8) * 8;
+    if (c >= pitch) return;
+    T* to = dst + (u64)(place0 + row) * p.pitch + channel0 + c;
+    const u32* from = (const u32*)(sh + row * PAD + c);
+    i64 step = ROWS * (i64)p.pitch;
 #pragma unroll
-    for (u32 piece = threadIdx.x; piece < SIDE * SIDE / 8; piece += THREADS) {
-        u32 row = piece / (SIDE / 8), c = piece % (SIDE / 8) * 8;
-        if (place0 + row < p.count && channel0 + c < p.channels)
-            store<u32, 4>((u32*)(dst + (u64)(place0 + row) * p.channels + channel0 + c), words_of((const u32*)(sh + row * PAD + c)));
+    for (u32 e = 0; e < PLACES; e += ROWS, to += step, from += ROWS * PAD / 2) {
+        if (place0 + row + e >= p.count) break;
+        store_words(to, from[0], from[1], from[2], from[3]);
     }
 }
 
@@ -66,15 +70,6 @@ struct Column {
     i64 from, to;
     u32 taps;
 };
-
-// A place's taps are inside where both its row and its column are: a bit for each.
-FN u32 taps_of(const Conv& p, const Half& place) {
-    u32 across = 0, taps = 0;
-    for (u32 x = 0; x < p.taps1.size; x++) across |= (u32)((u32)(place.x + (i32)x * p.w_tap) < (u32)p.columns) << x;
-    for (u32 y = 0; y < p.taps0.size; y++)
-        if ((u32)(place.y + (i32)y * p.h_tap) < (u32)p.rows) taps |= across << y * p.taps1.size;
-    return taps;
-}
 
 FN Column column_at(const Conv& p, u32 n) {
     if (n >= p.n) return {0, 0, 0};
@@ -162,7 +157,7 @@ template <class C, class T>
 FN void write_column(const Conv& p, const Part& part, T* dst, i64 to, f32* work, const f32 (&sum)[C::M][8][4], const f32 (&bias)[C::M][2], u32 row,
                      u32 column, u32 j, u32 e) {
     if (p.splits > 1) {
-        f32* at = work + ((i64)part.split * p.m + row) * p.n + column;
+        f32* at = work + ((i64)(part.split * p.groups + part.group) * p.m + row) * p.n + column;
 #pragma unroll
         for (u32 i = 0; i < C::M * 2; i++)
             if (row + i * 8 < p.m) at[(i64)i * 8 * p.n] = sum[i / 2][j][i % 2 * 2 + e];
@@ -178,6 +173,10 @@ template <class C, class T> FN void convolve(const Conv& p, T* dst, const T* a, 
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = blockIdx.y * C::ROWS, column0 = blockIdx.x * C::COLUMNS;
     u32 row = warp / C::ACROSS * 64, column = warp % C::ACROSS * 64;
     Part part = part_of(p);
+    a += part.group * p.a_group;
+    b += part.group * p.b_group;
+    dst += part.group * p.d_group;
+    biases += part.group * p.m * p.bias;
     f32 sum[C::M][8][4] = {};
     Column* columns = (Column*)(sh + STAGES * C::STAGE); // behind the stages
 #pragma unroll
@@ -225,7 +224,7 @@ template <class C, class T> FN void convolve(const Conv& p, T* dst, const T* a, 
 
 #define CHANNELS_LAST(T)                                                                                              \
     KERNEL channels_last_##T(Places p, T* dst, const T* src) {                                                        \
-        GK_SHARED_ARR(T, sh, [SIDE * PAD]);                                                                           \
+        GK_SHARED_ARR(T, sh, [PLACES * PAD]);                                                                           \
         channels_last(p, dst, src, (T*)sh);                                                                           \
     }                                                                                                                 \
     CONV_LAST(64, T)                                                                                                  \
