@@ -215,8 +215,9 @@ static void finalize(const NcclRef& c) {
         Lock lock(g.mu);
         return c->last.reached();
     });
-    done = done && nccl_barrier(c.get());
-    if (done) c->state = ncclSuccess;
+    NcclCall end;
+    end.what = NCCL_FINALIZE;
+    if (done && nccl_agree(c.get(), end)) c->state = ncclSuccess;
 }
 
 // drop ends a communicator: what runs of it ends too.

@@ -32,7 +32,7 @@ enum NcclType {  // ncclDataType_t
     ncclBfloat16 = 9
 };
 enum NcclOp { ncclSum = 0, ncclMax = 2, ncclMin = 3, ncclAvg = 4 };  // ncclRedOp_t
-enum NcclCollective { NCCL_BROADCAST, NCCL_ALL_REDUCE, NCCL_REDUCE_SCATTER, NCCL_ALL_GATHER, NCCL_SEND, NCCL_RECV };
+enum NcclCollective { NCCL_BROADCAST, NCCL_ALL_REDUCE, NCCL_REDUCE_SCATTER, NCCL_ALL_GATHER, NCCL_SEND, NCCL_RECV, NCCL_FINALIZE };
 
 struct ncclUniqueId {
     char internal[128];
@@ -109,6 +109,7 @@ void nccl_hang(NcclComm* c, const std::string& why);
 
 // ---- nccltask.cc
 size_t nccl_size(int type);
+bool nccl_agree(NcclComm* c, const NcclCall& call);
 void nccl_perform(NcclComm* c, const NcclTask& t);
 void nccl_exchange(NcclComm* c, const std::vector<NcclTask>& tasks);
 

@@ -23,7 +23,7 @@ size_t nccl_size(int type) {
 }
 
 std::string NcclCall::text() const {
-    static const char* const names[] = {"ncclBroadcast", "ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclSend", "ncclRecv"};
+    static const char* const names[] = {"ncclBroadcast", "ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclSend", "ncclRecv", "ncclCommFinalize"};
     return format("%s(count %llu, type %d, op %d, root or peer %d)", names[what], (unsigned long long)count, type, op, root);
 }
 
@@ -79,14 +79,14 @@ static void combine(int type, int op, int size, int first, const std::function<c
     set_number(type, out, sum);
 }
 
-// agree puts the call where the others see it, and waits for theirs. It returns false if they differ, after an abort.
-static bool agree(NcclComm* c, const NcclTask& t) {
-    c->segment->ranks[c->rank].call = t.call;
+// nccl_agree puts the call where the others see it, and waits for theirs. It returns false if they differ, after an abort.
+bool nccl_agree(NcclComm* c, const NcclCall& call) {
+    c->segment->ranks[c->rank].call = call;
     if (!nccl_barrier(c)) return false;
     for (int r = 0; r < c->size; r++) {
         const NcclCall& other = c->segment->ranks[r].call;
-        if (other == t.call) continue;
-        nccl_hang(c, format("rank %d calls %s, rank %d %s", c->rank, t.call.text().c_str(), r, other.text().c_str()));
+        if (other == call) continue;
+        nccl_hang(c, format("rank %d calls %s, rank %d %s", c->rank, call.text().c_str(), r, other.text().c_str()));
         return false;
     }
     return true;
@@ -94,7 +94,7 @@ static bool agree(NcclComm* c, const NcclTask& t) {
 
 // nccl_perform does one collective with the other ranks, in pieces: each puts its own where all see it, then takes what it needs.
 void nccl_perform(NcclComm* c, const NcclTask& t) {
-    if (!agree(c, t)) return;
+    if (!nccl_agree(c, t.call)) return;
     const size_t width = nccl_size(t.call.type), most = nccl_piece / width;
     const int what = t.call.what, size = c->size;
     const uint64_t count = t.call.count, total = what == NCCL_REDUCE_SCATTER ? count * size : count;
