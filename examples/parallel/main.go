@@ -6,6 +6,7 @@
 //	go run ./examples/parallel -ranks 2 -amp bf16            matrix products in bfloat16 (fp16: float16, with gradients scaled alike on all ranks)
 //	go run ./examples/parallel -model digits -ranks 2        a network for handwritten digits, of the test set of MNIST
 //	mpirun -n 2 go run ./examples/parallel                   each rank a process, by MPI; the same flags
+//	mpirun -n 2 ./train -backend nccl -device cuda:0         each rank the GPU of its number on the machine; MPI starts them, NCCL moves the bytes
 //	go run ./examples/parallel -device sim:80GiB -ranks 64 -zero 3 -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -batch 512
 //	                                                         what would a rank of 64 take? Simulated devices keep the books without computing
 //
@@ -38,9 +39,10 @@ type options struct {
 	Clip       float64 `json:"clip"`
 	Seed       uint64  `json:"seed"`
 
-	device string
-	text   string
-	json   string
+	backend string
+	device  string
+	text    string
+	json    string
 }
 
 func main() { command.Main("parallel", run) }
@@ -68,6 +70,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Positive(&o.LR, "lr", 1e-3, "learning rate")
 	f.Positive(&o.Clip, "clip", 1, "norm to which the gradients of all ranks together are clipped")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
+	f.StringVar(&o.backend, "backend", "mpi", "what moves the bytes between ranks that an MPI launcher has started: mpi, or nccl between GPUs")
 	f.DeviceFlag(&o.device, "where each rank runs: host, host:4GiB, cuda:0, or sim:80GiB to predict alone")
 	f.StringVar(&o.text, "text", "", "text for the GPT (default: one that comes with Go)")
 	f.File(&o.json, "json", "", "file to write the figures to")
@@ -82,6 +85,8 @@ func (o *options) fits() error {
 		return fmt.Errorf("-model is %q, must be gpt or digits", o.Model)
 	case o.AMP != "off" && o.AMP != "bf16" && o.AMP != "fp16":
 		return fmt.Errorf("-amp is %q, must be off, bf16 or fp16", o.AMP)
+	case o.backend != "mpi" && o.backend != "nccl":
+		return fmt.Errorf("-backend is %q, must be mpi or nccl", o.backend)
 	case o.Width%o.Heads != 0:
 		return fmt.Errorf("-width is %d, must be a multiple of -heads, which is %d", o.Width, o.Heads)
 	}
