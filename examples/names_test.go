@@ -42,6 +42,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/mpi"
+	"github.com/cistern-ml/cistern/device/comm/nccl"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/linalg"

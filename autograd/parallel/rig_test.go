@@ -58,11 +58,21 @@ func newRank(t testing.TB, dev interface {
 	memory.Driver
 }) *rank {
 	t.Helper()
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return rankOn(t, dev)
+}
+
+// rankOn is newRank on a device that somebody else closes.
+func rankOn(t testing.TB, dev interface {
+	device.Device
+	memory.Driver
+}) *rank {
+	t.Helper()
 	alloc, err := memory.New(dev, memory.Config{})
 	require.NoError(t, err)
 	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, errors.Join(alloc.Close(), dev.Close())) })
+	t.Cleanup(func() { require.NoError(t, alloc.Close()) })
 	return &rank{t: t, dev: dev, alloc: alloc, exec: e}
 }
 
@@ -331,8 +341,13 @@ func valuesOf(m nn.Module) (map[string][]float64, error) {
 // trained is the result of all ranks, which must have the same values, to the bit; its losses are the mean of theirs.
 func trained(t *testing.T, n int, c training) result {
 	t.Helper()
+	return trainedOn(t, ranks(t, n), c)
+}
+
+func trainedOn(t *testing.T, all []*rank, c training) result {
+	t.Helper()
 	c.defaults()
-	all, results := ranks(t, n), make([]result, n)
+	results := make([]result, len(all))
 	for i, err := range together(all, func(r *rank) (err error) { results[r.comm.Rank()], err = c.run(r); return err }) {
 		require.NoError(t, err, "rank %d", i)
 	}
@@ -344,7 +359,7 @@ func trained(t *testing.T, n int, c training) result {
 		}
 	}
 	for k := range whole.losses {
-		whole.losses[k] /= float64(n)
+		whole.losses[k] /= float64(len(all))
 	}
 	for i, r := range all {
 		require.Zero(t, r.alloc.Stats().AllocatedBytes.All.Current, "rank %d", i)

@@ -7,8 +7,8 @@
 // was used (memory's Block.RecordStream). On a stream that works inline, as the host's default stream does, the call itself waits for the
 // other ranks and returns the error.
 //
-// Loopback is a group within one process, Simulated one rank of a group that does not exist otherwise, for predictions; package mpi below
-// this one is groups of processes. commtest is the suite that they all pass.
+// Loopback is a group within one process, Simulated one rank of a group that does not exist otherwise, for predictions; packages mpi and
+// nccl below this one are groups of processes, on any device and on NVIDIA GPUs. commtest is the suite that they all pass.
 //
 // # Faults
 //
@@ -35,7 +35,7 @@ type Comm interface {
 	Rank() int // this one's number, from 0
 	Size() int // of the group
 	Device() device.Device
-	// Backend names what moves the bytes: "loopback", "simulated", "mpi".
+	// Backend names what moves the bytes: "loopback", "simulated", "mpi", "nccl".
 	Backend() string
 	// Stats says what was enqueued since the beginning.
 	Stats() Stats
@@ -91,7 +91,8 @@ func (b Buffer) overlaps(o Buffer) bool {
 // Op says how a reduction combines elements.
 type Op uint8
 
-// The ways to combine. Float16 and BFloat16 are summed in float32 and rounded once. Max and Min are NaN where one of the elements is.
+// The ways to combine. Float16 and BFloat16 are summed in float32 and rounded once. Max and Min are NaN where one of the elements is. Package
+// nccl, whose arithmetic is a library's, says in what it differs.
 const (
 	Sum  Op = iota + 1
 	Mean    // Sum divided by the number of ranks; of integers without the rest, as Go divides

@@ -170,6 +170,11 @@ func (d *Device) Synchronize(ctx context.Context) error {
 	for i, s := range streams {
 		s.work.settle(at[i])
 	}
+	for _, s := range streams {
+		if err := s.work.take(); err != nil {
+			return err
+		}
+	}
 	return d.waited()
 }
 

@@ -169,6 +169,15 @@ func (e *Event) Done() (bool, error) {
 
 // Synchronize waits for the event. If ctx ends before that, the wait goes on in the background, and Close will wait for it.
 func (e *Event) Synchronize(ctx context.Context) error {
+	on := e.on.Load()
+	if err := e.drain(ctx); err != nil || on == nil {
+		return err
+	}
+	return on.work.take()
+}
+
+// drain is Synchronize that leaves what Stream.Fail has said to somebody else.
+func (e *Event) drain(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return e.synchronize()
 	}

@@ -42,6 +42,9 @@ func (s *Stream) CopyToHost(dst []byte, src device.Ptr) error {
 		return s.device.failed(f, r, "%d bytes from address %#x, stream %d", n, uintptr(src), s.id)
 	}
 	s.work.settle(at)
+	if err := s.work.take(); err != nil {
+		return err
+	}
 	return s.device.waited()
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/cistern-ml/cistern/device/internal/failures"
 )
 
 // remembered is how many operations of a stream an error can name.
@@ -19,6 +21,8 @@ type inflight struct {
 	put   uint64 // position of the last operation
 	good  uint64 // all up to here are known to have succeeded
 	names [remembered]string
+
+	failed failures.List // of work that others have enqueued here; nobody was told yet
 }
 
 // note remembers an operation.
@@ -58,6 +62,20 @@ func (w *inflight) unknown() (names []string) {
 		}
 	}
 	return names
+}
+
+// fail keeps an error for the next wait, whatever that waits for: it may have begun before.
+func (w *inflight) fail(err error) {
+	w.mu.Lock()
+	w.failed.Add(0, err)
+	w.mu.Unlock()
+}
+
+// take returns the first error that nobody was told yet.
+func (w *inflight) take() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed.Take(0)
 }
 
 // suspects lists the operations on all streams that may have failed. Streams have no order among them, so neither has the list.

@@ -97,6 +97,13 @@ func (s *Stream) Handle() uintptr { return s.handle }
 // and so that CaptureMark knows of it.
 func (s *Stream) Note(operation string) { s.work.note(operation) }
 
+// Fail says that an operation which somebody else has enqueued on the stream has not done what it should, though the driver knows of no
+// error: one that a library has given up. The next wait for the stream, for an event on it or for the device returns it as a LaunchError, as
+// does Close. Only the first of several is kept for one wait.
+func (s *Stream) Fail(operation string, cause error) {
+	s.work.fail(device.LaunchError(s.device.id, operation, cause))
+}
+
 // begin is Device.begin for calls that concern the stream.
 func (s *Stream) begin(call string) (*driver.Batch, error) {
 	b, err := s.device.begin(call)
@@ -220,6 +227,14 @@ func (s *Stream) Done() (bool, error) {
 // Synchronize waits for the work put here so far. If ctx ends before that, the wait goes on in the background, and Close will
 // wait for it.
 func (s *Stream) Synchronize(ctx context.Context) error {
+	if err := s.drain(ctx); err != nil {
+		return err
+	}
+	return s.work.take()
+}
+
+// drain is Synchronize that leaves what Fail has said to somebody else.
+func (s *Stream) drain(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return s.synchronize()
 	}
@@ -247,7 +262,8 @@ func (s *Stream) synchronize() error {
 	return s.device.waited()
 }
 
-// Close lets the work finish and ends the stream. If the driver refuses, the stream is as it was, unless the device is lost.
+// Close lets the work finish and ends the stream. If the driver refuses, the stream is as it was, unless the device is lost. An error that
+// Fail has left is returned by a Close that has ended the stream.
 func (s *Stream) Close() error {
 	if s == &s.device.stream {
 		return s.device.fail("Stream.Close", device.ErrInvalidValue, "the default stream is not the caller's to close")
@@ -257,13 +273,16 @@ func (s *Stream) Close() error {
 	}
 	// The driver would let the work of a destroyed stream finish, but the staging memory is freed here, and an error of the work
 	// would have nobody to be told to.
-	if err := s.Synchronize(context.Background()); err != nil && s.device.usable() {
+	if err := s.drain(context.Background()); err != nil && s.device.usable() {
 		return err
 	} else if err != nil { // the context is lost, and the stream with it
 		s.closed.Store(true)
 		return err
 	}
-	return s.dispose()
+	if err := s.dispose(); err != nil {
+		return err
+	}
+	return s.work.take()
 }
 
 // Closed reports whether Close has ended the stream.

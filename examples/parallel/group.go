@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/mpi"
+	"github.com/cistern-ml/cistern/device/comm/nccl"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
 )
@@ -32,6 +34,8 @@ func (o *options) train(stdout io.Writer) error {
 			return err
 		}
 		return r.tell(stdout, o.json)
+	case o.backend == "nccl" && !launched():
+		return errors.New("-backend nccl is for ranks that an MPI launcher has started: mpirun -n 2 ./train -backend nccl -device cuda:0")
 	case o.Ranks > 0 && launched(): // each process would train all ranks
 		return fmt.Errorf("-ranks is %d, for ranks in one process, and an MPI launcher has started this one as one of several: leave -ranks out, or the launcher", o.Ranks)
 	case launched():
@@ -103,15 +107,12 @@ func openFor(name string, rank int) (device.Device, error) {
 
 // joinGroup is one rank of several processes. The first tells of all.
 func (o *options) joinGroup(w *work, stdout io.Writer) (err error) {
-	dev, err := device.Open(o.device)
+	c, end, err := o.open()
 	if err != nil {
 		return err
 	}
-	c, err := mpi.Open(dev, mpi.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, c.Close(), end()) }()
+	dev := c.Device()
 	o.Ranks = c.Size()
 	err = o.divides(o.Ranks)
 	r := &report{options: *o}
@@ -131,6 +132,56 @@ func (o *options) joinGroup(w *work, stdout io.Writer) (err error) {
 	}
 	r.measured(all, c.Backend())
 	return r.tell(stdout, o.json)
+}
+
+// open joins the group that the launcher has started. end ends what it was started by, when the group is closed.
+func (o *options) open() (c comm.Comm, end func() error, err error) {
+	if o.backend == "mpi" {
+		dev, err := device.Open(o.device)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err = mpi.Open(dev, mpi.Options{})
+		return c, func() error { return nil }, err
+	}
+	start, err := mpi.Open(host.Default(), mpi.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	dev, err := o.gpu()
+	if err == nil {
+		c, err = nccl.Open(dev, nccl.ByComm(start), nccl.Options{})
+	}
+	if err != nil {
+		start.Abort(err) // or the others wait for this rank
+		return nil, nil, errors.Join(err, start.Close())
+	}
+	return c, start.Close, nil
+}
+
+// gpu is the device of this rank: counted from that of the flag, the one of its number on the machine, if the launcher lets it see so many.
+func (o *options) gpu() (device.Device, error) {
+	spec, err := device.ParseSpec(o.device)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Kind != device.CUDA {
+		return nil, fmt.Errorf("-backend nccl is for GPUs, and -device is %q", o.device)
+	}
+	if n := device.Count(device.CUDA); n > 0 {
+		spec.Index = (spec.Index + localRank()) % n
+	}
+	return device.Open(spec.String())
+}
+
+// localRank is the number of this process among those that the launcher has started on this machine.
+func localRank() int {
+	for _, name := range []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n >= 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // first is the error that the others come from: one that is not of a group that was ended, if there is any.

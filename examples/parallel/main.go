@@ -8,6 +8,7 @@
 //	go run ./examples/parallel -ranks 2 -save run            a checkpoint at the end, to which each rank writes its part
 //	go run ./examples/parallel -ranks 4 -zero 3 -resume run  goes on from it, with as many ranks and the stage that one likes
 //	mpirun -n 2 go run ./examples/parallel                   each rank a process, by MPI; the same flags
+//	mpirun -n 2 ./train -backend nccl -device cuda:0         each rank the GPU of its number on the machine; MPI starts them, NCCL moves the bytes
 //	go run ./examples/parallel -device sim:80GiB -ranks 64 -zero 3 -layers 12 -width 768 -heads 12 -seq 1024 -vocab 50304 -batch 512
 //	                                                         what would a rank of 64 take? Simulated devices keep the books without computing
 //
@@ -42,11 +43,12 @@ type options struct {
 	Clip       float64 `json:"clip"`
 	Seed       uint64  `json:"seed"`
 
-	device string
-	text   string
-	json   string
-	save   string
-	resume string
+	backend string
+	device  string
+	text    string
+	json    string
+	save    string
+	resume  string
 }
 
 func main() { command.Main("parallel", run) }
@@ -74,6 +76,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Positive(&o.LR, "lr", 1e-3, "learning rate")
 	f.Positive(&o.Clip, "clip", 1, "norm to which the gradients of all ranks together are clipped")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
+	f.StringVar(&o.backend, "backend", "mpi", "what moves the bytes between ranks that an MPI launcher has started: mpi, or nccl between GPUs")
 	f.DeviceFlag(&o.device, "where each rank runs: host, host:4GiB, cuda:0, or sim:80GiB to predict alone")
 	f.StringVar(&o.text, "text", "", "text for the GPT (default: one that comes with Go)")
 	f.File(&o.json, "json", "", "file to write the figures to")
@@ -92,6 +95,8 @@ func (o *options) fits() error {
 		return fmt.Errorf("-amp is %q, must be off, bf16 or fp16", o.AMP)
 	case (o.save != "" || o.resume != "") && strings.HasPrefix(o.device, "sim"):
 		return errors.New("-save and -resume are for devices that have values, not for -device " + o.device)
+	case o.backend != "mpi" && o.backend != "nccl":
+		return fmt.Errorf("-backend is %q, must be mpi or nccl", o.backend)
 	case o.Width%o.Heads != 0:
 		return fmt.Errorf("-width is %d, must be a multiple of -heads, which is %d", o.Width, o.Heads)
 	}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cistern-ml/cistern/device/comm/nccl"
+	"github.com/cistern-ml/cistern/internal/fakecuda"
 )
 
 // programVariable makes this test binary the program, for launchers of MPI.
@@ -129,6 +132,7 @@ func TestRun_WrongFlagsAreRefused(t *testing.T) {
 		"-model is \"cnn\"":                           {"-model", "cnn"},
 		"-amp is \"on\"":                              {"-amp", "on"},
 		"-zero is 4":                                  {"-zero", "4"},
+		"-backend is \"gloo\"":                        {"-backend", "gloo"},
 		"must be a multiple of -heads":                {"-width", "30"},
 		"-save and -resume are for devices":           {"-device", "sim:80GiB", "-save", "run"},
 	} {
@@ -151,23 +155,38 @@ func TestRun_UnderMPI(t *testing.T) {
 				}
 				t.Skipf("SKIPPED: %s is not installed", command[0])
 			}
-			self, err := os.Executable()
-			require.NoError(t, err)
 			want := reported(t, 2, "-zero", "3")
-			file := filepath.Join(t.TempDir(), "figures.json")
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			args := append(append(append([]string{}, command[1:]...), self), append(append([]string{}, small...), "-zero", "3", "-json", file)...)
-			c := exec.CommandContext(ctx, command[0], args...)
-			c.Env = append(os.Environ(), programVariable+"=1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none")
-			out, err := c.CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			require.Equal(t, 1, strings.Count(string(out), "ranks by mpi"), "the first rank tells of all")
-			have := read(t, file, 2)
+			have := launch(t, command, "mpi", nil, "-zero", "3")
 			require.InDeltaSlice(t, want.Losses, have.Losses, 1e-6)
 			require.Equal(t, want.Peak, have.Peak)
+
+			if testing.Short() {
+				return // the emulated GPU is slow
+			}
+			driver := fakecuda.Build(t)
+			have = launch(t, command, "nccl", []string{"LD_LIBRARY_PATH=" + filepath.Dir(driver), nccl.LibraryVariable + "=" + driver,
+				"FAKECUDA_DEVICES=2", "FAKECUDA_PTX=1", "CISTERN_CUBLAS_LIBRARY=off"}, "-zero", "3", "-backend", "nccl", "-device", "cuda:0", "-steps", "3")
+			require.InDeltaSlice(t, want.Losses[:3], have.Losses, 1e-3)
 		})
 	}
+}
+
+// launch runs the program on two ranks of a launcher's.
+func launch(t *testing.T, command []string, backend string, environment []string, args ...string) report {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "figures.json")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	line := append(append(append([]string{}, command[1:]...), self), append(append(append([]string{}, small...), args...), "-json", file)...)
+	c := exec.CommandContext(ctx, command[0], line...)
+	c.Env = append(append(os.Environ(), programVariable+"=1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		"OMPI_MCA_btl_vader_single_copy_mechanism=none"), environment...)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, 1, strings.Count(string(out), "ranks by "+backend), "the first rank tells of all")
+	return read(t, file, 2)
 }
 
 // Each process of a launcher would train all ranks by itself.

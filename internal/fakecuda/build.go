@@ -34,18 +34,35 @@ var (
 func Build(t testing.TB) string {
 	t.Helper()
 	cxx := compiler(t)
-	interpreter := slices.Concat(driverFlags, interpreterFlags, vectorFlags())
-	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags, interpreter), treeHash(t, sources)}, func(dir, out string) {
-		if err := os.CopyFS(dir, sources); err != nil {
-			t.Fatalf("fakecuda: %v", err)
-		}
-		compile := func(flags []string, source ...string) string {
-			object := filepath.Join(dir, source[len(source)-2]+".o")
-			run(t, cxx, append([]string{"-c", filepath.Join(append([]string{dir}, source...)...), "-o", object}, flags...)...)
-			return object
-		}
-		run(t, cxx, "-shared", "-o", out, compile(driverFlags, "src", "all.cc"), compile(interpreter, "src", "interpreter", "all.cc"), "-ldl", "-lpthread")
+	interpreter := buildInterpreter(t, cxx)
+	return cached(t, "libcuda.so.1", []string{cxx, version(cxx), fmt.Sprint(driverFlags), fileHash(t, interpreter), treeHash(t, sources)}, func(dir, out string) {
+		object := filepath.Join(dir, "all.o")
+		compile(t, cxx, dir, driverFlags, "src/all.cc", object)
+		run(t, cxx, "-shared", "-o", out, object, interpreter, "-ldl", "-lpthread")
 	})
+}
+
+// interpreterSources are all that the interpreter of PTX is made of. It takes longer to compile than the rest, and changes less often.
+//
+//go:embed src/interpreter src/kernel_abi.h
+var interpreterSources embed.FS
+
+// buildInterpreter is Build for the interpreter's object file.
+func buildInterpreter(t testing.TB, cxx string) string {
+	t.Helper()
+	flags := slices.Concat(driverFlags, interpreterFlags, vectorFlags())
+	return cached(t, "interpreter.o", []string{cxx, version(cxx), fmt.Sprint(flags), treeHash(t, interpreterSources)}, func(dir, out string) {
+		compile(t, cxx, dir, flags, "src/interpreter/all.cc", out)
+	})
+}
+
+// compile makes an object file of one of the sources, which it puts into the folder dir.
+func compile(t testing.TB, cxx, dir string, flags []string, source, object string) {
+	t.Helper()
+	if err := os.CopyFS(dir, sources); err != nil {
+		t.Fatalf("fakecuda: %v", err)
+	}
+	run(t, cxx, append([]string{"-c", filepath.Join(dir, filepath.FromSlash(source)), "-o", object}, flags...)...)
 }
 
 // compiler returns the path of a C++ compiler or skips the test.

@@ -26,6 +26,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/mpi"
+	"github.com/cistern-ml/cistern/device/comm/nccl"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 	"github.com/cistern-ml/cistern/tensor/linalg"
@@ -583,6 +584,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 
 	// Several devices
 	mpi.Open(dev, mpi.Options{})
+	nccl.Open(dev, nccl.ByComm(ranks), nccl.Options{})
 	_ = comm.Loopback
 	parallel.Data(m, ranks)
 	parallel.FindUnused()

@@ -23,6 +23,9 @@
 #include "launch.cc"
 #include "cublas.cc"
 #include "cublaslt.cc"
+#include "ncclwire.cc"
+#include "nccltask.cc"
+#include "nccl.cc"
 #include "abi.cc"
 
 // Last, when all other variables have their values: the environment is read when the library is loaded.

@@ -186,6 +186,11 @@ std::string counts_text();
 void forget_blas();
 std::string blas_leaks();
 
+// ---- nccl.cc
+void abort_nccl();  // all communicators of the process
+void forget_nccl();
+std::string nccl_leaks();
+
 }  // namespace fake
 
 using fake::ANY_TIME;

@@ -36,6 +36,10 @@ static int* small_knob(const std::string& name) {
     if (name == "counts") return &g.knobs.counts;
     if (name == "processors") return &g.knobs.processors;
     if (name == "block_shared") return &g.knobs.block_shared;
+    if (name == "nccl_version") return &g.knobs.nccl_version;
+    if (name == "nccl_remote") return &g.knobs.nccl_remote;
+    if (name == "nccl_async") return &g.knobs.nccl_async;
+    if (name == "nccl_in_progress") return &g.knobs.nccl_in_progress;
     return nullptr;
 }
 
@@ -92,7 +96,7 @@ void read_environment() {
     for (const char* name : {"context_bytes", "stream_bytes", "poison_bytes", "call_delay_us", "work_delay_us", "work_jitter_us", "devices",
                              "driver_version", "compute", "peer", "free_sync", "strict_pageable", "pageable_access",
                              "process_stride", "pool_reuse", "greedy", "workers", "instant_launch", "ptx", "races", "counts",
-                             "processors", "block_shared", "name", "memory", "process", "fail", "kernels"}) {
+                             "processors", "block_shared", "nccl_version", "nccl_remote", "nccl_async", "nccl_in_progress", "name", "memory", "process", "fail", "kernels"}) {
         std::string variable = "FAKECUDA_";
         for (const char* c = name; *c; c++) variable += *c == '_' ? '_' : (char)(*c - 'a' + 'A');
         if (const char* v = getenv(variable.c_str())) set_knob(name, v);
@@ -136,7 +140,7 @@ std::string leaks() {
         out += format("%zu bytes of addresses made by %s\n", e.second.size, e.second.made_by.c_str());
     for (auto& e : g.mappings) out += format("mapping of %zu bytes\n", e.second.size);
     for (auto& e : g.pools.live) out += pool_leak(*e.second);
-    return out + blas_leaks();
+    return out + blas_leaks() + nccl_leaks();
 }
 
 static size_t copy_text(const std::string& s, char* out, size_t n) {
@@ -207,6 +211,7 @@ EXPORT uint64_t fakecuda_count(const char* what) {
 // has not begun is dropped. No other thread may be inside the driver.
 EXPORT void fakecuda_reset() {
     Lock lock(g.mu);
+    fake::abort_nccl();
     fake::stop_workers(lock);
     fake::unmap_everything();
     g.contexts.live.clear();
@@ -219,6 +224,7 @@ EXPORT void fakecuda_reset() {
     g.nodes.live.clear();
     g.pools.live.clear();
     fake::forget_blas();
+    fake::forget_nccl();
     g.captures.clear();
     g.devices.clear();
     g.errors.clear();

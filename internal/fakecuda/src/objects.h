@@ -38,6 +38,7 @@ struct Knobs {
     uint64_t memory[16];  // bytes of each device
     uint64_t context_bytes = 0, stream_bytes = 0, poison_bytes = 64 << 20, call_delay_us = 0, work_delay_us = 0, work_jitter_us = 0;
     int pageable_access = 0, process_stride = 24, pool_reuse = 1;
+    int nccl_version = 23007, nccl_remote = 1, nccl_async = 0, nccl_in_progress = 0;
     std::string name = "Cistern Emulated GPU", kernels;
     std::vector<Process> processes;
 };

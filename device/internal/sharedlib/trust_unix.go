@@ -1,6 +1,6 @@
 //go:build unix
 
-package cublas
+package sharedlib
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cublas
+package sharedlib
 
 // distrust is for systems with one root.
 func distrust(string, int) string { return "" }

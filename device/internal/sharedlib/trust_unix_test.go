@@ -1,6 +1,6 @@
 //go:build unix
 
-package cublas
+package sharedlib
 
 import (
 	"os"
@@ -11,7 +11,9 @@ import (
 )
 
 func TestDistrust_AsRootOfWhatOthersCanChange(t *testing.T) {
-	file := touch(t, t.TempDir(), "lib", "libcublas.so.12")
+	file := filepath.Join(t.TempDir(), "lib", "libcublas.so.12")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	folder := filepath.Dir(file)
 	require.Empty(t, distrust(file, 1000), "who is not root may load what it finds")
 	if os.Geteuid() != 0 {
@@ -29,13 +31,16 @@ func TestDistrust_AsRootOfWhatOthersCanChange(t *testing.T) {
 	require.Contains(t, distrust(link, 0), "1234", "a link is where it leads")
 	require.NotEmpty(t, distrust(filepath.Join(folder, "none"), 0))
 
-	onLinux(t)
+	for _, name := range []string{"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "HOME"} {
+		t.Setenv(name, "")
+	}
+	const variable = "CISTERN_TEST_LIBRARY"
 	t.Setenv("CONDA_PREFIX", filepath.Dir(folder))
-	names, passed, _ := candidates(12000)
+	names, passed := Candidates(variable, []string{"libcublas.so.12"}, "cublas")
 	require.NotContains(t, names, file)
 	require.Len(t, passed, 1)
-	require.Contains(t, passed[0], "name it in CISTERN_CUBLAS_LIBRARY")
-	t.Setenv(LibraryVariable, file)
-	names, _, _ = candidates(12000)
+	require.Contains(t, passed[0], "name it in "+variable)
+	t.Setenv(variable, file)
+	names, _ = Candidates(variable, []string{"libcublas.so.12"}, "cublas")
 	require.Equal(t, []string{file}, names, "what the user names is tried wherever it is")
 }

@@ -1,0 +1,249 @@
+package nccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/cuda"
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
+	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/fakecuda"
+	"github.com/cistern-ml/cistern/internal/fulltests"
+	"github.com/stretchr/testify/require"
+)
+
+// buffer is device memory for a test.
+func buffer(d *cuda.Device, count int) (comm.Buffer, error) {
+	p, err := d.Malloc(uint64(4 * max(count, 1)))
+	return comm.Buffer{Ptr: p, Count: count, Type: dtype.Float32}, err
+}
+
+// sums makes n sums on a stream of the device's, and waits for all of them.
+func sums(c comm.Comm, d *cuda.Device, n int) error {
+	b, err := buffer(d, 1000)
+	if err != nil {
+		return err
+	}
+	s := d.DefaultStream()
+	for range n {
+		if err = c.AllReduce(s, b, b, comm.Sum); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, s.Synchronize(context.Background()), d.Free(b.Ptr))
+}
+
+// blamed checks that an error is of a fault, and names the rank and the operation.
+func blamed(t *testing.T, err, kind error, peer int, operation string) {
+	t.Helper()
+	require.ErrorIs(t, err, kind)
+	var e *comm.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, peer, e.Peer, "%v", err)
+	require.Equal(t, operation, e.Operation, "%v", err)
+	require.Equal(t, "nccl", e.Backend)
+}
+
+const short = 300 * time.Millisecond
+
+// A rank does something else than the others, which are in a sum. In time all of them have an error that names it.
+func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
+	stay := func(c comm.Comm, _ *cuda.Device) error { // until the others have ended the group
+		select {
+		case <-c.(*rank).over:
+			return c.(*rank).usable("Wait")
+		case <-time.After(patient):
+			return errors.New("the group does not end")
+		}
+	}
+	for name, fault := range map[string]struct {
+		kind   error
+		check  bool
+		limit  time.Duration
+		finds  string
+		victim func(c comm.Comm, d *cuda.Device) error
+	}{
+		"computes": {comm.ErrTimeout, false, short, "", stay},
+		"aborts": {comm.ErrAborted, false, patient, "", func(c comm.Comm, d *cuda.Device) error {
+			c.Abort(errors.New("out of luck"))
+			return c.(*rank).usable("Abort")
+		}},
+		"another operation": {comm.ErrMismatch, false, short, "NCCL hangs", func(c comm.Comm, d *cuda.Device) error {
+			b, err := buffer(d, 1000)
+			return errors.Join(err, c.Broadcast(d.DefaultStream(), b, 0), stay(c, d), d.Free(b.Ptr))
+		}},
+		"another count": {comm.ErrMismatch, true, patient, "NCCL hangs", func(c comm.Comm, d *cuda.Device) error {
+			b, err := buffer(d, 999)
+			return errors.Join(err, c.AllReduce(d.DefaultStream(), b, b, comm.Sum), stay(c, d), d.Free(b.Ptr))
+		}},
+		"closes":        {comm.ErrMismatch, false, short, "NCCL hangs", func(c comm.Comm, d *cuda.Device) error { return c.Close() }},
+		"a late stream": {comm.ErrTimeout, false, short, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 3, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+			if fault.finds != "" {
+				rig.Expect(fault.finds)
+			}
+			began := time.Now()
+			errs := onRig(t, rig, Options{TimeLimit: fault.limit, Check: fault.check}, func(c comm.Comm, d *cuda.Device) error {
+				if err := sums(c, d, 3); err != nil {
+					return err
+				}
+				switch {
+				case c.Rank() != 1:
+					return sums(c, d, 3)
+				case fault.victim != nil:
+					return fault.victim(c, d)
+				}
+				return lateStream(rig, c, d, stay)
+			})
+			require.Less(t, time.Since(began), patient/2)
+			for _, r := range []int{0, 2} {
+				blamed(t, errs[r], fault.kind, 1, "AllReduce")
+			}
+			require.Error(t, errs[1])
+		})
+	}
+}
+
+// lateStream enqueues what the others do, on a stream that does not come to it.
+func lateStream(rig *cudatest.Rig, c comm.Comm, d *cuda.Device, stay func(comm.Comm, *cuda.Device) error) error {
+	b, err := buffer(d, 1000)
+	if err != nil {
+		return err
+	}
+	s, err := d.NewStream()
+	if err != nil {
+		return err
+	}
+	own := s.(*cuda.Stream)
+	if err := s.Fill(b.Ptr, 0, 4); err != nil {
+		return err
+	}
+	rig.HoldStream(own.Handle())
+	err = errors.Join(s.Fill(b.Ptr, 0, 4), c.AllReduce(s, b, b, comm.Sum), stay(c, d))
+	rig.ReleaseStream(own.Handle())
+	_ = s.Close()
+	return errors.Join(err, d.Free(b.Ptr))
+}
+
+// What NCCL notices itself, and what a call of it answers, ends the group too.
+func TestFaults_OfTheLibrary(t *testing.T) {
+	for name, set := range map[string]func(rig *cudatest.Rig){
+		"asynchronous": func(rig *cudatest.Rig) { rig.Set("nccl_async", "3") },
+		"a call":       func(rig *cudatest.Rig) { rig.Fail("ncclAllReduce", 1, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+			arrived := make(chan bool, 2)
+			set2 := make(chan bool)
+			go func() {
+				<-arrived
+				<-arrived
+				set(rig)
+				close(set2)
+			}()
+			errs := onRig(t, rig, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+				if err := sums(c, d, 2); err != nil {
+					return err
+				}
+				arrived <- true
+				<-set2
+				for {
+					if err := sums(c, d, 1); err != nil {
+						return err
+					}
+				}
+			})
+			for _, err := range errs {
+				require.ErrorIs(t, err, comm.ErrLibrary)
+				require.ErrorContains(t, err, "nccl")
+			}
+		})
+	}
+}
+
+// The n-th call of the driver or of NCCL fails on some rank: all ranks end, and hold nothing.
+func TestFaults_OfAnyCallLeaveNothing(t *testing.T) {
+	for nth := 1; ; nth += fulltests.Or(1, 7) {
+		total := 0
+		t.Run(fmt.Sprint(nth), func(t *testing.T) {
+			rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+			rig.Expect("")
+			fine(t, together(2, func(rank int) error { return rig.Devices[rank].DefaultStream().Synchronize(t.Context()) }))
+			rig.Fail("*", nth, 2)
+			before := rig.Total()
+			_ = onRig(t, rig, Options{TimeLimit: short}, func(c comm.Comm, d *cuda.Device) error {
+				err := sums(c, d, 2)
+				if err != nil {
+					c.Abort(err)
+				}
+				return err
+			})
+			total = rig.Total() - before
+			rig.ClearFaults()
+		})
+		if nth > total {
+			return
+		}
+	}
+}
+
+func TestOpen_NamesTheRanksThatDoNotCome(t *testing.T) {
+	rig := cudatest.New(t, 3)
+	meetAt := filepath.Join(t.TempDir(), "meet")
+	errs := together(2, func(rank int) error {
+		_, err := Open(rig.Devices[rank], ByFile(rank, 3, meetAt), Options{TimeLimit: short, Library: rig.Path()})
+		return err
+	})
+	blamed(t, errs[0], comm.ErrTimeout, 2, "Open")
+	require.ErrorIs(t, errs[1], comm.ErrTimeout)
+	require.NoFileExists(t, meetAt)
+}
+
+func TestOpen_RefusesTwoRanksOfOneNumberOrDevice(t *testing.T) {
+	rig := cudatest.New(t, 2)
+	rig.Expect("do not make a communicator")
+	meetAt := filepath.Join(t.TempDir(), "meet")
+	errs := together(3, func(i int) error {
+		rank := min(i, 1)
+		_, err := Open(rig.Devices[rank], ByFile(rank, 3, meetAt), Options{TimeLimit: 2 * short, Library: rig.Path()})
+		return err
+	})
+	require.ErrorContains(t, errors.Join(errs...), "two processes are rank 1")
+	t.Run("device", func(t *testing.T) {
+		meetAt := filepath.Join(t.TempDir(), "meet")
+		for _, err := range together(2, func(rank int) error {
+			_, err := Open(rig.Devices[0], ByFile(rank, 2, meetAt), Options{TimeLimit: patient, Library: rig.Path()})
+			return err
+		}) {
+			require.ErrorIs(t, err, comm.ErrLibrary)
+			require.ErrorContains(t, err, "invalid usage")
+		}
+	})
+}
+
+func TestComm_AfterCloseIsClosed(t *testing.T) {
+	fine(t, withGroup(t, 2, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+		if err := c.Close(); err != nil {
+			return err
+		}
+		b, err := buffer(d, 4)
+		if err != nil {
+			return err
+		}
+		if err := c.AllReduce(d.DefaultStream(), b, b, comm.Sum); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("after Close: %v", err)
+		}
+		if err := c.Barrier(context.Background()); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("after Close: %v", err)
+		}
+		return d.Free(b.Ptr)
+	}))
+}

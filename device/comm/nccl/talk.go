@@ -1,0 +1,373 @@
+package nccl
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/nccl/internal/libnccl"
+)
+
+// talk is what the ranks say to each other beside NCCL, which tells neither who is missing nor who is gone. Every rank has a connection to
+// rank 0, which puts together what it hears.
+type talk struct {
+	id         [libnccl.UniqueIDBytes]byte
+	rank, size int
+	limit      time.Duration
+	end        func(*comm.Fault)                                     // of the group, as another rank tells it
+	where      func(number uint64) (called, begun bool, text string) // this rank's answer
+
+	links   []*link // of rank 0: by rank, nil for itself; of others: that to rank 0 alone
+	readers sync.WaitGroup
+	asking  sync.Mutex // held while rank 0 asks all
+
+	mu      sync.Mutex
+	over    bool               // nothing that comes counts any more
+	left    []bool             // by rank: it was closed, and its connection may end
+	answers chan fromRank      // of the question that is open
+	calls   map[uint64][]check // made by some ranks and not by all (rank 0)
+	verdict chan struct{}      // closed when it is over
+}
+
+type fromRank struct {
+	rank int
+	notice
+}
+
+// check is a call of one rank.
+type check struct {
+	rank int
+	text string
+}
+
+// meet makes the talk: rank 0 listens, and the others come.
+func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
+	t := &talk{rank: g.Rank, size: g.Size, limit: r.options.TimeLimit, where: r.where, left: make([]bool, g.Size), calls: make(map[uint64][]check),
+		answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
+	t.end = func(f *comm.Fault) { r.end(f, false) }
+	if g.Rank == 0 {
+		id, result := r.lib.UniqueID()
+		if result != libnccl.Success {
+			return nil, r.failed("Open", libnccl.GetUniqueID, result)
+		}
+		t.id = id
+	}
+	var err error
+	switch {
+	case g.Size == 1:
+	case g.Rank == 0:
+		err = t.host(ctx, g, r.options.Address)
+	default:
+		err = t.come(ctx, g)
+	}
+	if err != nil {
+		t.close()
+		var own *comm.Error
+		if errors.As(err, &own) {
+			return nil, err
+		}
+		return nil, &comm.Error{Backend: backend, Operation: "Open", Rank: g.Rank, Peer: -1, Err: comm.ErrUnavailable, Detail: err.Error()}
+	}
+	for _, l := range t.links {
+		if l != nil {
+			t.readers.Add(1)
+			go t.read(l)
+		}
+	}
+	return t, nil
+}
+
+// host lets the other ranks come.
+func (t *talk) host(ctx context.Context, g Group, address string) error {
+	if address == "" {
+		address = ":0"
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	text := greeting{id: t.id, addresses: addresses(l.Addr())}
+	if _, err := rand.Read(text.token[:]); err != nil {
+		return err
+	}
+	if err := g.Exchange(ctx, text.encode()); err != nil {
+		return err
+	}
+	t.links = make([]*link, t.size)
+	for missing := t.size - 1; missing > 0; {
+		c, err := l.Accept()
+		if err != nil {
+			return t.absent(ctx, err)
+		}
+		if t.admit(newLink(c), text.token[:]) {
+			missing--
+		}
+	}
+	for _, l := range t.links[1:] {
+		l.send(notice{Kind: welcome})
+	}
+	return nil
+}
+
+// absent is the error of rank 0 when the others do not come, which those that have are told.
+func (t *talk) absent(ctx context.Context, err error) error {
+	var missing []int
+	for rank, l := range t.links {
+		if rank > 0 && l == nil {
+			missing = append(missing, rank)
+		}
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	f := comm.Late(missing, "Open", t.limit)
+	for _, l := range t.links {
+		if l != nil {
+			l.send(endingOf(f))
+		}
+	}
+	return f.On(backend, t.rank, "Open")
+}
+
+// helloPatience is how long a connection may take to say who it is.
+const helloPatience = 5 * time.Second
+
+// admit takes a connection in if it is that of a rank of this group which has not come yet.
+func (t *talk) admit(l *link, token []byte) bool {
+	_ = l.conn.SetReadDeadline(time.Now().Add(helloPatience))
+	n, err := l.receive()
+	_ = l.conn.SetReadDeadline(time.Time{})
+	known := err == nil && n.Kind == hello && subtle.ConstantTimeCompare(n.Token, token) == 1
+	why := ""
+	switch {
+	case !known:
+		_ = l.conn.Close() // no rank: nothing is said to it
+		return false
+	case n.Size != t.size:
+		why = fmt.Sprintf("rank %d takes the group for one of %d ranks, rank 0 for one of %d", n.Rank, n.Size, t.size)
+	case n.Rank < 1 || n.Rank >= t.size:
+		why = fmt.Sprintf("rank %d of %d", n.Rank, t.size)
+	case t.links[n.Rank] != nil:
+		why = fmt.Sprintf("two processes are rank %d: %s and process %d on %s", n.Rank, t.links[n.Rank].who, n.PID, n.Host)
+	}
+	if why != "" {
+		l.send(endingOf(&comm.Fault{Peer: n.Rank, Other: -1, Err: comm.ErrMismatch, Detail: why}))
+		_ = l.conn.Close()
+		return false
+	}
+	l.rank, l.who = n.Rank, fmt.Sprintf("process %d on %s", n.PID, n.Host)
+	t.links[n.Rank] = l
+	return true
+}
+
+// addresses are where a listener can be reached: its own, or all of the machine if it listens everywhere.
+func addresses(a net.Addr) string {
+	own, ok := a.(*net.TCPAddr)
+	if !ok || !own.IP.IsUnspecified() {
+		return a.String()
+	}
+	port := fmt.Sprint(own.Port)
+	list := []string{}
+	all, _ := net.InterfaceAddrs()
+	for _, each := range all {
+		if n, ok := each.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			list = append(list, net.JoinHostPort(n.IP.String(), port))
+		}
+	}
+	text := net.JoinHostPort("127.0.0.1", port) // first: on another machine nothing answers there, or what does not know the token
+	for _, each := range list {
+		if len(text)+1+len(each) <= mostAddresses {
+			text += " " + each
+		}
+	}
+	return text
+}
+
+// come is a rank's way to rank 0.
+func (t *talk) come(ctx context.Context, g Group) error {
+	b := make([]byte, GreetingBytes)
+	if err := g.Exchange(ctx, b); err != nil {
+		return err
+	}
+	text := decodeGreeting(b)
+	t.id = text.id
+	var errs []error
+	for _, address := range strings.Fields(text.addresses) {
+		l, err := t.introduce(ctx, address, text.token[:])
+		if err == nil {
+			l.rank, l.who = 0, "at "+address
+			t.links = []*link{l}
+			return nil
+		}
+		var own *comm.Error
+		if errors.As(err, &own) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("rank 0 is not there: %w", errors.Join(errs...))
+}
+
+// introduce says hello at an address and waits until all have come. An error of comm's is rank 0's answer.
+func (t *talk) introduce(ctx context.Context, address string, token []byte) (*link, error) {
+	dialer := net.Dialer{Timeout: helloPatience}
+	c, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	l := newLink(c)
+	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	n := self()
+	n.Token, n.Rank, n.Size = token, t.rank, t.size
+	l.send(n)
+	n, err = l.receive()
+	switch {
+	case err == nil && n.Kind == welcome:
+		return l, nil
+	case err == nil && n.Kind == ending:
+		err = n.fault().On(backend, t.rank, "Open")
+	case err != nil && ctx.Err() != nil:
+		err = (&comm.Fault{Peer: -1, Err: comm.ErrTimeout, Detail: "the ranks have not all come: " + ctx.Err().Error()}).On(backend, t.rank, "Open")
+	}
+	_ = c.Close()
+	if err == nil {
+		err = fmt.Errorf("%s says %q", address, n.Kind)
+	}
+	return nil, err
+}
+
+// read hears what comes by a link until that ends.
+func (t *talk) read(l *link) {
+	defer t.readers.Done()
+	for {
+		n, err := l.receive()
+		if err != nil {
+			t.gone(l)
+			return
+		}
+		t.hear(l, n)
+	}
+}
+
+// gone is what the end of a connection says.
+func (t *talk) gone(l *link) {
+	t.mu.Lock()
+	silent := t.over || t.left[l.rank]
+	t.mu.Unlock()
+	if silent {
+		return
+	}
+	f := &comm.Fault{Peer: l.rank, Err: comm.ErrPeer, Detail: "the connection to it (" + l.who + ") has ended"}
+	t.conclude(f)
+}
+
+// conclude ends the group, on the other ranks first.
+func (t *talk) conclude(f *comm.Fault) {
+	if t.tell(f) {
+		t.end(f)
+	}
+}
+
+// tell says to the others what ended the group, and reports whether that is news.
+func (t *talk) tell(f *comm.Fault) bool {
+	if !t.finish() {
+		return false
+	}
+	for _, l := range t.links {
+		if l != nil {
+			l.send(endingOf(f))
+		}
+	}
+	return true
+}
+
+// finish lets nothing more count, and reports whether it did before.
+func (t *talk) finish() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	t.over = true
+	close(t.verdict)
+	return true
+}
+
+// hear takes one notice.
+func (t *talk) hear(l *link, n notice) {
+	switch n.Kind {
+	case ending:
+		f := n.fault()
+		if t.rank == 0 {
+			t.conclude(f) // and the other ranks
+			return
+		}
+		if t.finish() {
+			t.end(f)
+		}
+	case leaving:
+		t.mu.Lock()
+		t.left[l.rank] = true
+		t.mu.Unlock()
+	case question:
+		reply := notice{Kind: answer, Number: n.Number}
+		reply.Called, reply.Begun, reply.Call = t.where(n.Number)
+		l.send(reply)
+	case answer:
+		select {
+		case t.answers <- fromRank{l.rank, n}:
+		default: // nobody has asked for so much
+		}
+	case late:
+		go func() { // the reader goes on: it hears the answers
+			if f := t.find(n.Number, l.rank, n.Call, n.Text); f != nil {
+				t.conclude(f)
+			}
+		}()
+	case called:
+		t.compare(n.Number, l.rank, n.Call)
+	}
+}
+
+// called tells rank 0 of a call, for the comparison.
+func (t *talk) called(number uint64, text string) {
+	switch {
+	case t.size == 1:
+	case t.rank == 0:
+		t.compare(number, 0, text)
+	default:
+		t.links[0].send(notice{Kind: called, Number: number, Call: text})
+	}
+}
+
+// leave says that this rank ends with all others.
+func (t *talk) leave() {
+	t.finish()
+	for _, l := range t.links {
+		if l != nil {
+			l.send(notice{Kind: leaving})
+		}
+	}
+}
+
+// close ends the connections, and waits for their readers.
+func (t *talk) close() {
+	t.finish()
+	for _, l := range t.links {
+		if l != nil {
+			_ = l.conn.Close()
+		}
+	}
+	t.readers.Wait()
+}
