@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"errors"
 	"runtime"
 
 	"github.com/cistern-ml/cistern/device"
@@ -54,8 +55,9 @@ func (t *Tensor) To(dt DType) (*Tensor, error) {
 	return t.convert(name, dt, t.exec)
 }
 
-// ToDevice brings t to e's device. On the same device it is On(e), without a copy; else the bytes go through host memory,
-// in pieces, and the call returns when they have been read from t's device.
+// ToDevice brings t to e's device. On the same device it is On(e), without a copy. Between devices of one driver (device.PeerCopier) the
+// driver copies on e's stream, behind the work on t's, and the call waits for nothing; else the bytes go through host memory, in pieces,
+// and the call returns when they have been read from t's device.
 func (t *Tensor) ToDevice(e Exec) (*Tensor, error) {
 	const name = "ToDevice"
 	if err := usable(name, t); err != nil {
@@ -106,6 +108,9 @@ func (r *Tensor) receive(src *Tensor) error {
 	if err := r.uncaptured("copy from another device", noBytes); err != nil {
 		return err
 	}
+	if done, err := r.receiveFromPeer(src, total); done || err != nil {
+		return err
+	}
 	staging := make([]byte, min(total, stagingBytes))
 	for done := uint64(0); done < total; {
 		piece := staging[:min(total-done, stagingBytes)]
@@ -119,6 +124,44 @@ func (r *Tensor) receive(src *Tensor) error {
 	}
 	runtime.KeepAlive(src)
 	return nil
+}
+
+// receiveFromPeer has the driver copy, if it copies between the two devices, and reports whether it does. The copy is on r's stream, since
+// what was in r's memory before has its order there; src's stream waits for it, behind which src's memory may be another tensor's.
+func (r *Tensor) receiveFromPeer(src *Tensor, bytes uint64) (bool, error) {
+	to, ok := r.Device().(device.PeerCopier)
+	from := src.Device()
+	if _, peers := from.(device.PeerCopier); !ok || !peers || from.ID().Kind != to.ID().Kind {
+		return false, nil
+	}
+	if err := r.follow(src); err != nil {
+		return false, err
+	}
+	err := to.CopyPeer(r.exec.stream, r.ptr(&r.layout), from, src.ptr(&src.layout), bytes)
+	if errors.Is(err, device.ErrUnavailable) { // an old driver
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err = src.follow(r); err != nil { // the copy is under way
+		err = errors.Join(err, r.exec.stream.Synchronize(context.Background()))
+	}
+	runtime.KeepAlive(src)
+	return true, err
+}
+
+// follow makes t's stream wait for what has been enqueued on that of a tensor of another device.
+func (t *Tensor) follow(of *Tensor) (err error) {
+	e, err := of.Device().NewEvent()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }() // a wait that is enqueued does not need it
+	if err := of.exec.stream.Record(e); err != nil {
+		return err
+	}
+	return t.exec.stream.Wait(e)
 }
 
 // packedCopy returns t itself if it is contiguous, else a contiguous temporary, which the caller gives back with drop(x, t).
