@@ -156,7 +156,6 @@ type kept struct {
 	d     *parallel.DataParallel
 	model nn.Layer
 	opt   *optim.Grouped
-	step  int
 	ck    *parallel.Checkpoint
 }
 
