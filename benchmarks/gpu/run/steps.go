@@ -32,7 +32,7 @@ var steps = []*step{
 		"-model", "gpt,mlp", "-modes", "eager,graph", "-limit", "25s", "-budget", "45s")},
 	{"attention", "beside each of PyTorch's backends", 105 * sec, 130 * sec, program("attention", words("-shapes 1x2x32x32x16,1x1x1x64x16 -types float16,float32 -runs 1 -duration 1us"),
 		"-python", "PYTHON", "-runs", "3", "-duration", "20ms", "-torch-limit", "75s")},
-	{"conv", "convolutions beside cuDNN", 115 * sec, 140 * sec, program("conv", words("-shapes 1x8x6x6:8x3x3:1:1,1x8x6x6:8x3x3:2:1:8 -types float16,float32 -runs 1 -duration 1us"),
+	{"conv", "convolutions beside cuDNN", 115 * sec, 140 * sec, program("conv", words("-shapes 1x32x6x6:32x3x3:1:1,1x8x6x6:8x3x3:2:1:8 -types float16,float32 -runs 1 -duration 1us"),
 		"-python", "PYTHON", "-runs", "3", "-duration", "10ms", "-torch-limit", "80s")},
 	{"bandwidth", "norms, softmax, losses, optimizers, copies", 130 * sec, 190 * sec, program("bandwidth", words("-sizes 128KiB -types float32,float16 -runs 1 -duration 1us"), "-python", "PYTHON",
 		"-sizes", "256MiB", "-runs", "3", "-duration", "10ms", "-torch-limit", "50s", "-compile", "40s")},
