@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/harness"
 	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -88,6 +93,65 @@ func TestOperands_StridedAreTheSame(t *testing.T) {
 		}
 		require.InDeltaSlice(t, values[0], values[1], 1e-4, p.name)
 	}
+}
+
+// On an emulated GPU all passes are measured in half precision, gradients of kernels as the tensor cores compute them, in groups too; and what
+// is compared with PyTorch's is what the host computes but for the last bit.
+func TestMeasureShape_OfHalfPrecisionOnAGPU(t *testing.T) {
+	dev, _ := emulatedtest.New(t)
+	cpu := host.New()
+	defer func() {
+		require.NoError(t, memory.Drop(cpu))
+		require.NoError(t, cpu.Close())
+	}()
+	profile, err := dev.StartProfile()
+	require.NoError(t, err)
+	for _, text := range []string{"2x32x6x6:32x3x3:1:1", "2x64x6x6:64x3x3:2:1:2"} {
+		s, err := shapeOf(text)
+		require.NoError(t, err)
+		for d, last := range map[tensor.DType]float64{tensor.Float16: 0x1p-10, tensor.BFloat16: 0x1p-7} {
+			e, err := tensor.On(dev)
+			require.NoError(t, err)
+			o, r := &options{Flags: harness.Flags{Runs: 1, Duration: time.Microsecond}, strided: true}, &report{}
+			o.measureShape(r, e, d, s)
+			require.Empty(t, r.Failed)
+			require.Len(t, r.Results, len(passes()))
+			for _, x := range r.Results {
+				require.Positive(t, x.Microseconds)
+				require.Positive(t, x.Strided.Microseconds)
+			}
+			got, want := sampled(t, dev, d, s), sampled(t, cpu, d, s)
+			for i, p := range passes() {
+				require.InDeltaSlice(t, want[i], got[i], last*slices.Max(want[i]), "%s %s %s", text, d, p.name)
+			}
+		}
+	}
+	require.NoError(t, memory.Drop(dev), "nothing is in use any more")
+	profile.Stop()
+	var totals bytes.Buffer
+	require.NoError(t, profile.WriteTotals(&totals))
+	for _, kernel := range []string{"conv_weight_last_64_f16 ", "conv_weight_last_64_bf16"} {
+		require.Regexp(t, kernel+` +2 shapes\n`, totals.String(), "of both shapes")
+	}
+}
+
+// sampled are samples of the results of all passes.
+func sampled(t *testing.T, dev device.Device, d tensor.DType, s shape) (all [][]float64) {
+	t.Helper()
+	e, err := tensor.On(dev)
+	require.NoError(t, err)
+	o, err := newOperands(e, d, s)
+	require.NoError(t, err)
+	defer o.release()
+	for _, p := range passes() {
+		y, err := p.run(o, s)
+		require.NoError(t, err)
+		values, err := peer.Sample(y)
+		y.Release()
+		require.NoError(t, err)
+		all = append(all, values)
+	}
+	return all
 }
 
 // A stand-in for Python with PyTorch answers what the script would.

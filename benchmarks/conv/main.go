@@ -3,7 +3,8 @@
 //	go run ./benchmarks/conv [-device cuda:0] [-shapes 32x64x56x56:64x3x3:1:1,...] [-types float16,bfloat16,float32] [-runs 3] [-json FILE]
 //
 // A shape is NxCxHxW:OxKHxKW:STRIDE:PADDING:GROUPS: N images of C channels, O kernels of KH by KW; what is left out at the end is 1, 0,
-// 1. The default shapes are layers of ResNet-50, and one with a group for each channel.
+// 1. The default shapes are layers of ResNet-50, one with a group for each channel, as MobileNet has it, one with two groups, and one whose
+// channels are no multiple of 32.
 //
 // # What is measured
 //
@@ -37,9 +38,10 @@ import (
 
 func main() { command.Main("conv", run) }
 
-// 1; and one with a group for each channel, as MobileNet has it.
+// defaults are the shapes of -shapes, those that tell most first: PyTorch's time may end before the last ones.
 const defaults = "32x64x56x56:64x3x3:1:1,32x256x14x14:256x3x3:1:1,32x64x56x56:256x1x1,32x1024x14x14:256x1x1,32x128x56x56:128x3x3:2:1," +
-	"32x3x224x224:64x7x7:2:3,32x128x28x28:128x3x3:1:1,32x512x7x7:512x3x3:1:1,32x128x56x56:128x3x3:1:1:128"
+	"32x3x224x224:64x7x7:2:3,32x128x28x28:128x3x3:1:1,32x512x7x7:512x3x3:1:1,32x128x56x56:128x3x3:1:1:128," +
+	"32x128x28x28:128x3x3:1:1:2,32x72x28x28:72x3x3:1:1"
 
 // options are the flags that other benchmarks have not.
 type options struct {

@@ -26,7 +26,11 @@
 //
 // Modes are eager, with F.scaled_dot_product_attention, fused optimizers, cuDNN's benchmark mode, and images in channels_last;
 // contiguous, with images in the default memory format; compile, which is eager with torch.compile around model and loss, whose first
-// step is the compilation; and graph, steps captured in a CUDA graph and replayed, which is compared with our captured ones. TF32 is off.
+// step is the compilation; and graph: the whole step, forward, backward and optimizer, captured by torch.cuda.graph and replayed, which is
+// compared with ours, of autograd/stepgraph. TF32 is off.
+//
+// Both sides' captured steps copy the batch to where the graph reads it, each time, as steps with new batches do. Those that do not count
+// are eager ones, but for the last: it captures, and is replayed. "by own eager" is the speed of a way by that of the same side's eager steps.
 //
 // Every training, ours too, is a process of its own with -limit to itself, and all have -budget. What goes wrong is a remark, and what
 // was measured until then counts. The file of -json is written anew after each. It is an error only if our side trained nothing.

@@ -64,6 +64,9 @@ func (m *measurement) both(ctx context.Context, p *program, mode string) error {
 	for _, precision := range m.precisions(p) {
 		t := p.task
 		t.AMP, t.Mode, t.Device, t.Profile, t.Plan = precision, mode, m.device, m.profile, m.plan
+		if mode == graph {
+			t.Warm = max(t.Warm, leastWarm)
+		}
 		x := m.result(&t)
 		err := ctx.Err()
 		if err == nil {

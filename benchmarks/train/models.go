@@ -52,7 +52,7 @@ type program struct {
 // The ways to train. PyTorch has all; ours are eager and graph.
 const (
 	eager      = "eager"      // for a ResNet PyTorch's memory format is channels_last
-	graph      = "graph"      // a captured step, replayed
+	graph      = "graph"      // a whole step, captured and replayed with the batch that it is given
 	contiguous = "contiguous" // a ResNet in PyTorch's default memory format
 	compiled   = "compile"    // torch.compile
 )
@@ -64,7 +64,7 @@ var programs = []*program{
 	{
 		task:  task{Model: "gpt2", Kind: "gpt", Batch: 16, AMP: "bf16", Rate: 3e-4, Layers: 12, Width: 768, Heads: 12, Seq: 1024, Vocab: 50304},
 		quick: task{Model: "gpt2", Kind: "gpt", Batch: 2, AMP: "bf16", Rate: 3e-4, Layers: 2, Width: 32, Heads: 2, Seq: 16, Vocab: 96},
-		modes: []string{eager, compiled},
+		modes: []string{eager, graph, compiled},
 	},
 	{
 		task: task{Model: "resnet50", Kind: "resnet", Batch: 128, AMP: "fp16", Rate: 0.002, Widths: []int{64, 128, 256, 512}, Stages: []int{3, 4, 6, 3},
@@ -135,11 +135,11 @@ func (t *task) model() (nn.Layer, error) {
 }
 
 // optimizer is that of the model's kind; the script has the same.
-func (t *task) optimizer(params []*autograd.Parameter, more ...optim.Option) *optim.Grouped {
+func (t *task) optimizer(params []*autograd.Parameter) *optim.Grouped {
 	if t.Kind == "resnet" {
-		return optim.SGD(params, append(more, optim.LR(t.Rate), optim.Momentum(0.9))...)
+		return optim.SGD(params, optim.LR(t.Rate), optim.Momentum(0.9))
 	}
-	return optim.AdamW(params, append(more, optim.LR(t.Rate), optim.Betas(0.9, 0.95), optim.WeightDecay(0.1))...)
+	return optim.AdamW(params, optim.LR(t.Rate), optim.Betas(0.9, 0.95), optim.WeightDecay(0.1))
 }
 
 // shapes are those of the batch and of its classes. Tokens have as many classes as there are tokens.

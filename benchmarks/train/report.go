@@ -47,7 +47,8 @@ type subject struct {
 	Reserved      int64     `json:"peak_reserved_bytes,omitempty"`
 	Losses        []float64 `json:"losses,omitempty"` // of the first step, and of the last of each run
 	Remark        string    `json:"remark,omitempty"`
-	Ratios        *ratios   `json:"cistern_by_this,omitempty"` // of PyTorch's
+	OfEager       float64   `json:"rate_by_own_eager,omitempty"` // of the side's other ways
+	Ratios        *ratios   `json:"cistern_by_this,omitempty"`   // of PyTorch's
 }
 
 // ratios are our numbers divided by PyTorch's; 0 for none.
@@ -64,9 +65,14 @@ func (s *subject) remark(text string) {
 	s.Remark += strings.ReplaceAll(text, "\n", " ")
 }
 
-// compare sets the ratios of PyTorch's subjects: of its captured steps to ours, of all others to our eager ones.
+// compare sets the ratios of PyTorch's subjects: of its captured steps to ours, of all others to our eager ones. And it sets, of each side's
+// other ways, how fast they are by its eager steps.
 func (x *result) compare() {
 	for _, s := range x.Subjects {
+		side, _, _ := strings.Cut(s.Name, " ")
+		if own := x.find(name(side, eager)); own != nil && own != s && own.Rate > 0 {
+			s.OfEager = s.Rate / own.Rate
+		}
 		mode, peer := strings.CutPrefix(s.Name, "pytorch ")
 		if !peer {
 			continue
@@ -115,7 +121,7 @@ func (s *subject) compare(own *subject) {
 	}
 }
 
-const head = "model\tprecision\tbatch\tsubject\tparameters\tms/step\t\tper s\tTFLOP/s\tfirst step s\tpeak allocated MB\tpeak reserved MB\tfirst loss\tlast loss\t" +
+const head = "model\tprecision\tbatch\tsubject\tparameters\tms/step\t\tper s\tTFLOP/s\tfirst step s\tpeak allocated MB\tpeak reserved MB\tfirst loss\tlast loss\tby own eager\t" +
 	"cistern / this: rate\tallocated\treserved\t\n"
 
 // print prints the table and the remarks.
@@ -162,10 +168,10 @@ func (s *subject) row(w io.Writer, x *result) {
 	if s.Rate > 0 {
 		rate += x.Unit
 	}
-	fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", x.Model, x.AMP, x.Batch, s.Name, s.Parameters,
+	fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", x.Model, x.AMP, x.Batch, s.Name, s.Parameters,
 		number("%.2f", s.Microseconds/1e3), spread, rate, number("%.1f", s.TFLOPS), number("%.2f", s.First),
 		number("%.1f", float64(s.Allocated)/1e6), number("%.1f", float64(s.Reserved)/1e6), first, last,
-		number("%.2f", by.Rate), number("%.3f", by.Allocated), number("%.3f", by.Reserved))
+		number("%.2f", s.OfEager), number("%.2f", by.Rate), number("%.3f", by.Allocated), number("%.3f", by.Reserved))
 }
 
 // number is a figure, or a dash for none.

@@ -227,40 +227,47 @@ def loss_line(value):
     return {"loss": value} if math.isfinite(value) else {"note": "the loss is %s" % value}
 
 
-def warm(step):
+def warm(step, n):
+    """Takes n steps that do not count."""
     seconds, value = timed(step, 1)
     Training.stepped = True
     say(first_step_s=seconds, **loss_line(value))
-    if task["warm"] > 1:
-        timed(step, task["warm"] - 1)
+    if n > 1:
+        timed(step, n - 1)
     if cuda:
         torch.cuda.reset_peak_memory_stats()
 
 
-def captured(step):
-    """A step that replays what step did."""
+def captured(training):
+    """A step that replays what a whole step of the training did, with the batch that it copies to where the graph reads it. The last
+    step that does not count is the first replay, as it is Cistern's."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        warm(step)
+        warm(training.step, task["warm"] - 1)
     torch.cuda.current_stream().wait_stream(side)
+    x, y = training.x.clone(), training.y.clone()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        loss = step()
+        loss = training.step()
 
     def replay():
+        training.x.copy_(x)
+        training.y.copy_(y)
         graph.replay()
         return loss
 
+    timed(replay, 1)
     return replay
 
 
 def measure(fused):
-    step = Training(fused).step
+    training = Training(fused)
     if mode == "graph":
-        step = captured(step)
+        step = captured(training)
     else:
-        warm(step)
+        step = training.step
+        warm(step, task["warm"])
     for _ in range(task["runs"]):
         seconds, value = timed(step, task["steps"])
         peaks = {}

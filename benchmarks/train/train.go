@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
+	"github.com/cistern-ml/cistern/autograd/stepgraph"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/internal/stepplan"
@@ -51,7 +52,7 @@ type trainer struct {
 	scaler *amp.GradScaler
 	casts  *amp.WeightCache // of the weights, until the step that changes them
 	plan   *memory.Plan     // nil for none
-	loss   *tensor.Tensor   // of a captured step
+	graph  *stepgraph.Step  // of captured steps; nil for others
 	out    *json.Encoder
 }
 
@@ -67,16 +68,9 @@ func (t *task) train(w io.Writer) error {
 // trainOn trains on a device that stays open.
 func (t *task) trainOn(dev device.Device, w io.Writer) (err error) {
 	r := &trainer{task: t, dev: dev, scaler: amp.NewGradScaler(amp.Enabled(t.AMP == "fp16")), casts: amp.NewWeightCache(), out: json.NewEncoder(w)}
-	stream := dev.DefaultStream()
-	if t.Mode == graph { // the default stream cannot be captured
-		if stream, err = dev.NewStream(); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, stream.Close()) }()
-	}
 	defer func() { err = errors.Join(err, r.plan.Close()) }()
-	defer r.release()
-	if err := r.begin(stream); err != nil {
+	defer func() { err = errors.Join(err, r.release()) }()
+	if err := r.begin(); err != nil {
 		return err
 	}
 	if err := r.measure(); err != nil {
@@ -91,7 +85,7 @@ func (t *task) trainOn(dev device.Device, w io.Writer) (err error) {
 }
 
 // begin makes model, batch and optimizer.
-func (r *trainer) begin(stream device.Stream) (err error) {
+func (r *trainer) begin() (err error) {
 	if r.alloc, err = memory.For(r.dev); err != nil {
 		return err
 	}
@@ -100,13 +94,13 @@ func (r *trainer) begin(stream device.Stream) (err error) {
 			return err
 		}
 	}
-	if r.exec, err = tensor.On(r.dev, tensor.WithStream(stream)); err != nil {
+	if r.exec, err = tensor.On(r.dev); err != nil {
 		return err
 	}
 	if r.start, err = r.newStart(r.exec, true); err != nil {
 		return err
 	}
-	if err := r.To(r.dev, nn.Seed(1), nn.WithStream(stream)); err != nil {
+	if err := r.To(r.dev, nn.Seed(1)); err != nil {
 		return err
 	}
 	if r.Start != "" {
@@ -114,14 +108,12 @@ func (r *trainer) begin(stream device.Stream) (err error) {
 			return err
 		}
 	}
-	var more []optim.Option
 	if r.Mode == graph {
-		more = append(more, optim.Capturable())
-		if r.loss, err = tensor.Zeros(r.exec, tensor.Float32); err != nil {
+		if err := r.capture(); err != nil {
 			return err
 		}
 	}
-	r.opt = r.optimizer(r.Parameters(), more...)
+	r.opt = r.optimizer(r.Parameters())
 	n := 0
 	for _, p := range r.Parameters() {
 		n += p.Len()
@@ -140,8 +132,8 @@ func library(dev device.Device) string {
 // folders are what says where a machine keeps its libraries.
 var folders = regexp.MustCompile(`/[^ ,]*/`)
 
-func (r *trainer) release() {
-	r.loss.Release()
+func (r *trainer) release() error {
+	err := r.graph.Close()
 	r.casts.Release()
 	r.scaler.Release()
 	if r.opt != nil {
@@ -150,11 +142,17 @@ func (r *trainer) release() {
 	if r.start != nil {
 		r.start.Release()
 	}
+	return err
 }
 
-// measure takes the steps that do not count and then the runs.
+// measure takes the steps that do not count and then the runs. Of captured steps, which are eager ones at first, the last that does not count
+// captures: that is no part of the peaks of the warm-up.
 func (r *trainer) measure() error {
-	seconds, l, err := r.timed(1, r.step)
+	step, last := r.step, 0
+	if r.graph != nil {
+		step, last = r.replay, 1
+	}
+	seconds, l, err := r.timed(1, step)
 	if err != nil {
 		return fmt.Errorf("the first step: %w", err)
 	}
@@ -164,58 +162,23 @@ func (r *trainer) measure() error {
 			return err
 		}
 	}
-	if r.Warm > 1 {
-		if _, _, err := r.timed(r.Warm-1, r.step); err != nil {
+	if n := r.Warm - 1 - last; n > 0 {
+		if _, _, err := r.timed(n, step); err != nil {
 			return err
 		}
 	}
 	if c, ok := r.alloc.(*memory.Caching); ok {
 		c.ResetPeakStats()
 	}
-	if r.Mode == graph {
-		return r.replay()
-	}
-	return r.runs(r.step)
-}
-
-// replay is runs of a captured step.
-func (r *trainer) replay() (err error) {
-	c, ok := r.alloc.(*memory.Caching)
-	if !ok {
-		return errors.New("only the caching allocator captures graphs")
-	}
-	if err := c.EmptyCache(); err != nil { // as PyTorch does before a capture
-		return err
-	}
-	stream := r.exec.Stream()
-	g, err := c.CaptureGraph(stream, func() error { return r.captured() })
-	if err != nil {
-		return fmt.Errorf("capturing a step: %w", err)
-	}
-	defer func() { err = errors.Join(err, stream.Synchronize(context.Background()), g.Close()) }()
-	return r.runs(func(read bool) (*tensor.Tensor, error) {
-		if err := g.Replay(stream); err != nil || !read {
-			return nil, err
+	if last > 0 {
+		if _, _, err := r.timed(last, step); err != nil {
+			return err
 		}
-		return r.loss.Clone()
-	})
-}
-
-// captured is a step that leaves its loss where replays find it.
-func (r *trainer) captured() error {
-	loss, err := r.step(true)
-	if err != nil {
-		return err
 	}
-	defer loss.Release()
-	return r.loss.CopyFrom(loss)
+	return r.profiled(r.Runs*r.Steps, func() error { return r.runs(step) })
 }
 
 func (r *trainer) runs(step func(read bool) (*tensor.Tensor, error)) error {
-	return r.profiled(r.Runs*r.Steps, func() error { return r.allRuns(step) })
-}
-
-func (r *trainer) allRuns(step func(read bool) (*tensor.Tensor, error)) error {
 	for range r.Runs {
 		seconds, l, err := r.timed(r.Steps, step)
 		if err != nil {
@@ -278,29 +241,27 @@ func (r *trainer) step(read bool) (loss *tensor.Tensor, err error) {
 	if loss, err = r.gradients(read); err != nil {
 		return loss, err
 	}
-	r.casts.Release() // the weights are about to change
-	if err = r.scaler.Step(r.opt); err != nil {
-		return loss, err
-	}
-	if err = r.scaler.Update(); err != nil {
+	if err = r.update(); err != nil {
 		return loss, err
 	}
 	r.opt.ZeroGrad()
 	return loss, nil
 }
 
+// update changes the weights.
+func (r *trainer) update() error {
+	r.casts.Release() // they are of the weights as they were
+	if err := r.scaler.Step(r.opt); err != nil {
+		return err
+	}
+	return r.scaler.Update()
+}
+
 // gradients goes forward and backward.
 func (r *trainer) gradients(read bool) (*tensor.Tensor, error) {
-	opts := []autograd.Option{autograd.WithStream(r.exec.Stream()), autograd.WithPlan(r.plan)}
-	if r.AMP != "off" {
-		opts = append(opts, amp.Autocast(precisions[r.AMP], r.casts))
-	}
-	g := autograd.NewGraph(r.dev, opts...)
+	g := autograd.NewGraph(r.dev, append(r.autocast(), autograd.WithPlan(r.plan))...)
 	defer g.Release()
-	loss := g.Scope(func() *autograd.Variable {
-		logits := r.net.Forward(g.Input(r.x.Tensor()))
-		return logits.Reshape(r.y.Len(), logits.Dim(-1)).CrossEntropy(g.Input(r.y.Tensor()))
-	})
+	loss := r.loss(g.Input(r.x.Tensor()), g.Input(r.y.Tensor()))
 	if read {
 		loss.Keep()
 	}
@@ -308,4 +269,19 @@ func (r *trainer) gradients(read bool) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	return loss.Take()
+}
+
+// autocast is the option of graphs that the precision is, or none.
+func (r *trainer) autocast() []autograd.Option {
+	if r.AMP == "off" {
+		return nil
+	}
+	return []autograd.Option{amp.Autocast(precisions[r.AMP], r.casts)}
+}
+
+func (r *trainer) loss(x, y *autograd.Variable) *autograd.Variable {
+	return x.Graph().Scope(func() *autograd.Variable {
+		logits := r.net.Forward(x)
+		return logits.Reshape(y.Len(), logits.Dim(-1)).CrossEntropy(y)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/cistern-ml/cistern/benchmarks/internal/torch"
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
@@ -33,9 +35,15 @@ func inProcess(_ context.Context, t *task) trained {
 // measured runs the program with tiny models, on the host and without PyTorch unless args say otherwise.
 func measured(t *testing.T, args ...string) (r report, table string) {
 	t.Helper()
+	return measuredBy(t, inProcess, args...)
+}
+
+// measuredBy is measured with our side trained by own.
+func measuredBy(t *testing.T, own starter, args ...string) (r report, table string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "train.json")
 	var out, errs bytes.Buffer
-	require.Zero(t, run(append([]string{"-device", "host", "-quick", "-python", "", "-json", file}, args...), &out, &errs, inProcess), errs.String())
+	require.Zero(t, run(append([]string{"-device", "host", "-quick", "-python", "", "-json", file}, args...), &out, &errs, own), errs.String())
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &r))
@@ -248,25 +256,57 @@ func TestRun_PyTorchLearnsTheSame(t *testing.T) {
 	require.Len(t, r.Results[1].Subjects, 3)
 }
 
-// On the emulated driver, captured steps learn what the steps themselves do.
-func TestTrain_CapturedStepsLearnTheSame(t *testing.T) {
-	dev, _ := emulatedtest.New(t)
-	losses := map[string][]float64{}
-	for _, mode := range []string{eager, graph} {
-		q := programs[2].quick
-		q.Warm, q.Runs, q.Steps, q.Mode = 2, 2, 2, mode
+// emulated trains our side on an emulated GPU, which must have nothing in use afterwards.
+func emulated(t *testing.T) (own starter, rig *cudatest.Rig) {
+	t.Helper()
+	dev, rig := emulatedtest.New(t)
+	return func(_ context.Context, q *task) trained {
 		var b bytes.Buffer
-		require.NoError(t, q.trainOn(dev, &b))
+		err := q.trainOn(dev, &b)
 		require.NoError(t, memory.Drop(dev), "nothing is in use any more")
-		for _, l := range parse(&b) {
-			if l.Loss != nil {
-				losses[mode] = append(losses[mode], *l.Loss)
-			}
-		}
+		return trained{lines: parse(&b), err: err}
+	}, rig
+}
+
+// On the emulated driver, whole steps as graphs learn what the steps themselves do, bit for bit, and are measured beside them and PyTorch's.
+func TestRun_MeasuresCapturedStepsBesideEagerOnes(t *testing.T) {
+	own, rig := emulated(t)
+	peer := python(t, map[string]string{
+		eager: says(version, `{"seconds": 4}`),
+		graph: says(version, `{"seconds": 2}`),
+	})
+	r, table := measuredBy(t, own, "-device", "cuda:0", "-model", "gpt2,mlp", "-modes", "eager,graph", "-python", peer)
+	require.Equal(t, 2*(1+2*2), rig.Calls()["cuGraphLaunch"], "of each model's last step that does not count, and of two runs of two")
+	require.Len(t, r.Results, 2)
+	for _, x := range r.Results {
+		plain, captured := x.find("cistern"), x.find("cistern graph")
+		require.Empty(t, captured.Remark)
+		require.Len(t, plain.Losses, 3)
+		require.Less(t, plain.Losses[2], plain.Losses[0])
+		require.Equal(t, plain.Losses, captured.Losses, x.Model)
+		require.Positive(t, captured.Allocated)
+		require.Zero(t, plain.OfEager)
+		require.InEpsilon(t, captured.Rate/plain.Rate, captured.OfEager, 1e-9)
+		require.InDelta(t, 2, x.find("pytorch graph").OfEager, 1e-9)
+		require.Contains(t, table, fmt.Sprintf("%.2f", captured.OfEager))
 	}
-	require.Len(t, losses[eager], 3)
-	require.Less(t, losses[eager][2], losses[eager][0])
-	require.InDeltaSlice(t, losses[eager], losses[graph], 1e-6)
+}
+
+// The scaler of float16, and the one eager step that there must be before a capture.
+func TestRun_CapturesStepsInFloat16(t *testing.T) {
+	own, _ := emulated(t)
+	r, _ := measuredBy(t, own, "-device", "cuda:0", "-model", "gpt", "-amp", "fp16", "-modes", "eager,graph", "-warm", "1")
+	plain, captured := r.Results[0].find("cistern"), r.Results[0].find("cistern graph")
+	require.Empty(t, captured.Remark)
+	require.Equal(t, plain.Losses[0], captured.Losses[0])
+	require.Len(t, captured.Losses, 3)
+}
+
+// Elsewhere nothing is captured, and nothing is called a graph.
+func TestTrain_RefusesToCaptureOnTheHost(t *testing.T) {
+	q := programs[3].quick
+	q.Warm, q.Runs, q.Steps, q.Mode, q.Device = leastWarm, 1, 1, graph, "host"
+	require.ErrorContains(t, q.train(io.Discard), "captured on a GPU")
 }
 
 func TestProcess_IsStoppedByASignal(t *testing.T) {

@@ -18,6 +18,7 @@ type trainer struct {
 	layer  nn.Layer
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
+	casts  *amp.WeightCache // of the weights, until the step that changes them; nil if layers are computed again
 	exec   tensor.Exec
 }
 
@@ -51,11 +52,16 @@ func (n *network) trainer(trial fit.Trial) (*trainer, error) {
 		layer.Release()
 		return nil, err
 	}
-	return &trainer{network: n, Trial: trial, layer: layer, opt: optim.AdamW(layer.Parameters()), exec: exec,
-		scaler: amp.NewGradScaler(amp.Enabled(trial.Precision == tensor.Float16))}, nil
+	t := &trainer{network: n, Trial: trial, layer: layer, opt: optim.AdamW(layer.Parameters()), exec: exec,
+		scaler: amp.NewGradScaler(amp.Enabled(trial.Precision == tensor.Float16))}
+	if !trial.Checkpoint { // each layer frees its casts when it is done, then; kept ones would be there at the peak
+		t.casts = amp.NewWeightCache()
+	}
+	return t, nil
 }
 
 func (t *trainer) release() {
+	t.casts.Release()
 	t.scaler.Release()
 	t.opt.Release()
 	t.layer.Release()
@@ -72,6 +78,7 @@ func (t *trainer) step() error {
 	if err := t.gradients(x, y); err != nil {
 		return err
 	}
+	t.casts.Release() // the weights are about to change
 	if err := t.scaler.Unscale(t.opt); err != nil {
 		return err
 	}
@@ -89,7 +96,7 @@ func (t *trainer) step() error {
 func (t *trainer) gradients(x, y *tensor.Tensor) error {
 	var opts []autograd.Option
 	if t.Half() {
-		opts = append(opts, amp.Autocast(t.Precision))
+		opts = append(opts, amp.Autocast(t.Precision, t.casts))
 	}
 	g := autograd.NewGraph(t.Device, opts...)
 	defer g.Release()

@@ -31,6 +31,7 @@ type (
 		Reserved  int64 `json:"peak_reserved_bytes"`
 		Losses    []float64
 		Remark    string
+		OfEager   float64    `json:"rate_by_own_eager"`
 		Ratios    peerRatios `json:"cistern_by_this"`
 	}
 	// peerRatios are our numbers by PyTorch's.
@@ -45,7 +46,7 @@ type (
 var trainPeersFigures = []string{"train", "train-small"}
 
 const trainPeersHead = "| model | precision | batch | subject | ms/step | | per s | TFLOP/s | first step s | peak allocated MB | peak reserved MB | first loss " +
-	"| last loss | rate / this | allocated / this | reserved / this | remark |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+	"| last loss | by own eager | rate / this | allocated / this | reserved / this | remark |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 
 // trainPeersTable prints whole training steps beside PyTorch's.
 func (r *Results) trainPeersTable(w io.Writer) {
@@ -58,7 +59,8 @@ func (r *Results) trainPeersTable(w io.Writer) {
 		if f.Library != "" {
 			fmt.Fprintf(w, " Products: %s.", f.Library)
 		}
-		fmt.Fprint(w, " Median of the runs (fastest-slowest); the last columns are Cistern's figure divided by the row's.\n\n", trainPeersHead)
+		fmt.Fprint(w, " Median of the runs (fastest-slowest). Graphs are whole steps, captured and replayed; \"by own eager\" is a row's speed "+
+			"divided by that of the same side's eager steps. The columns behind it are Cistern's figure divided by the row's, of graphs the graph's.\n\n", trainPeersHead)
 		for _, x := range f.Results {
 			for _, s := range x.Subjects {
 				s.row(w, &x)
@@ -77,9 +79,9 @@ func (s *trainee) row(w io.Writer, x *trainedModel) {
 	if n := len(s.Losses); n > 0 {
 		first, last = fmt.Sprintf("%.4f", s.Losses[0]), fmt.Sprintf("%.4f", s.Losses[n-1])
 	}
-	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", x.Model, x.AMP, x.Batch, s.Name,
+	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", x.Model, x.AMP, x.Batch, s.Name,
 		number("%.2f", s.US/1e3), spread, rate, number("%.1f", s.TFLOPS), number("%.2f", s.First), mb(s.Allocated), mb(s.Reserved), first, last,
-		number("%.2f", s.Ratios.Rate), number("%.3f", s.Ratios.Allocated), number("%.3f", s.Ratios.Reserved), strings.ReplaceAll(s.Remark, "|", "/"))
+		number("%.2f", s.OfEager), number("%.2f", s.Ratios.Rate), number("%.3f", s.Ratios.Allocated), number("%.3f", s.Ratios.Reserved), strings.ReplaceAll(s.Remark, "|", "/"))
 }
 
 const (
