@@ -48,6 +48,7 @@ type Checkpoint struct {
 	names      []string
 	sections   map[string]section
 	optimizers []string
+	modelOnly  bool
 	err        error
 	sys        storage
 }
@@ -101,6 +102,16 @@ func (c *Checkpoint) Add(name string, s checkpoint.Section) *Checkpoint {
 // each a seed of its own then.
 func (c *Checkpoint) AddOwn(name string, s checkpoint.Section) *Checkpoint {
 	return c.add(name, section{Section: s, own: true}, isnil.Why("section", s))
+}
+
+// ModelOnly lets Read leave out what the checkpoint has beside the model and the sections that were added: to look at a model, or to begin another training with it, without the optimizer that
+// it was trained with.
+func (c *Checkpoint) ModelOnly() *Checkpoint {
+	if c == nil {
+		return c.add("", section{}, "")
+	}
+	c.modelOnly = true
+	return c
 }
 
 func (c *Checkpoint) add(name string, s section, why string) *Checkpoint {
@@ -166,6 +177,8 @@ func (c *Checkpoint) ready(op string) error {
 		return c.d.mistake(op, "the DataParallel is closed")
 	case c.d != nil && c.d.broken != nil:
 		return c.d.broken
+	case c.d != nil && c.d.inside:
+		return c.d.mistake(op, "within Whole the ranks' parts have the values from before: call it after Whole has returned")
 	case c.d != nil && c.d.comm != nil && !c.d.exec.Computes():
 		return c.d.mistake(op, "a simulated device has no values")
 	case c.d == nil || c.d.comm == nil:
@@ -212,6 +225,7 @@ func (c *Checkpoint) wrong(op string, err error) error {
 
 // Write writes the checkpoint to a folder, which is made if it is not there, and replaces the one that it has. All ranks call it, between two steps, with the same folder and step, which
 // is only noted. It waits for the device and for the others: their time limit is longer than writing takes. If ctx is done on a rank before it has written its part, that is the error of all.
+// Ranks that give another step or folder, have other sections, or optimizers with other settings, are a *checkpoint.MismatchError on all, before anything is written.
 func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 	const op = "Write"
 	if err := c.ready(op); err != nil {
@@ -223,6 +237,9 @@ func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 		err = w.collect()
 	}
 	if err := c.agree(op, err); err != nil {
+		return err
+	}
+	if err := w.alike(op); err != nil {
 		return err
 	}
 	if err := w.name(op); err != nil {

@@ -165,7 +165,7 @@ func (t *tensorEntry) unsound(files int) string {
 	at := 0
 	for _, p := range t.Parts {
 		if p.File < 0 || p.File >= files || p.From != at || p.Count < 0 || p.Count > count-at {
-			return fmt.Sprintf("part %+v of %d elements, behind %d", p, count, at)
+			return fmt.Sprintf("part %d has %d elements from %d on, where those from %d on are due, of %d", p.File, p.Count, p.From, at, count)
 		}
 		at += p.Count
 	}
@@ -181,6 +181,9 @@ var (
 	saveNumber = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	partName   = regexp.MustCompile(`^part-[0-9]{5,}-of-[0-9]{5,}-([0-9a-f]{16})\.safetensors$`)
 )
+
+// leftover is a part, or what it is written under before it has its name.
+var leftover = regexp.MustCompile(`^part-[0-9]{5,}-of-[0-9]{5,}-([0-9a-f]{16})\.safetensors(\.cistern-[0-9a-f]{16}\.tmp)?$`)
 
 func nameOfPart(rank, ranks int, save string) string {
 	return fmt.Sprintf("part-%05d-of-%05d-%s.safetensors", rank, ranks, save)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/checkpoint"
 	"github.com/cistern-ml/cistern/autograd/internal/statedict"
 	"github.com/cistern-ml/cistern/autograd/nn"
@@ -134,6 +135,9 @@ func (l *loading) known() error {
 		case optimizer != (s.opt != nil) || plain && saved.Own != s.own:
 			return other(name, "the checkpoint has it as another one of Optimizer, Add and AddOwn")
 		}
+	}
+	if l.c.modelOnly {
+		return nil
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(l.index.Sections)), slices.Sorted(maps.Keys(l.index.Optimizers))...) {
 		if _, ok := l.c.sections[name]; !ok {
@@ -427,6 +431,9 @@ func (l *loading) prepareOptimizer(name string, s section) error {
 		group["params"] = numbers
 		dict.Groups = append(dict.Groups, group)
 	}
+	if err := allOf(saved, held, params); err != nil {
+		return err
+	}
 	p, err := s.opt.PrepareStateDict(dict)
 	if err != nil {
 		return err
@@ -439,6 +446,22 @@ func (l *loading) prepareOptimizer(name string, s section) error {
 		}
 		return nil
 	}}})
+	return nil
+}
+
+// allOf refuses an optimizer without a parameter that the saved one had and that this rank has.
+func allOf(saved optimizerEntry, held map[*autograd.Parameter]holding, params []*autograd.Parameter) error {
+	had := map[string]bool{}
+	for _, g := range saved.Groups {
+		for _, name := range namesIn(g) {
+			had[name] = true
+		}
+	}
+	for _, h := range sorted(held) {
+		if had[h.name] && !slices.Contains(params, h.p) {
+			return &checkpoint.MismatchError{Detail: "the optimizer has not the parameter " + excerpt.Quote(h.name) + ", of which a state was saved"}
+		}
+	}
 	return nil
 }
 

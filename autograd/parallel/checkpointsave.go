@@ -281,7 +281,7 @@ func (w *saving) name(op string) error {
 	}
 	number := int64(binary.LittleEndian.Uint64(own[:]))
 	if d := w.c.d; d != nil {
-		all, err := d.broadcastNumbers("number of a checkpoint", []int64{number, int64(w.step)})
+		all, err := d.broadcastNumbers("number of a checkpoint", []int64{number})
 		if err != nil {
 			return d.fatal(op, err)
 		}
@@ -457,7 +457,7 @@ func headerOf(f partFile, file string) (*safetensors.Header, int64, error) {
 	return h, size, located(file, err)
 }
 
-// clean removes the parts that the index does not name. It is a favour: what it cannot do is left.
+// clean removes the parts that the index does not name, and what was to be one when its Write was killed. It is a favour: what it cannot do is left.
 func (w *saving) clean() {
 	keep := ""
 	switch x, err := readIndexFile(w.c.sys, w.folder); {
@@ -471,7 +471,7 @@ func (w *saving) clean() {
 		return
 	}
 	for _, e := range entries {
-		if of := partName.FindStringSubmatch(e.Name()); of != nil && of[1] != keep && e.Type().IsRegular() {
+		if of := leftover.FindStringSubmatch(e.Name()); of != nil && (of[1] != keep || of[2] != "") && e.Type().IsRegular() {
 			_ = w.c.sys.Remove(filepath.Join(w.folder, e.Name()))
 		}
 	}

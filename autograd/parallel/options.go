@@ -19,7 +19,8 @@ type settings struct {
 func defaults() settings { return settings{first: 1 << 20, rest: 25 << 20, buffers: true} }
 
 // ZeRO shards what a rank keeps over the ranks, by stages (Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
-// arXiv:1910.02054): 0 keeps everything everywhere, the default; 1 shards the optimizer's state; 2 the gradients too; 3 the parameters too.
+// arXiv:1910.02054): 0 keeps everything everywhere, the default; 1 shards the optimizer's state; 2 the gradients too; 3 the parameters too. Each rank must have elements to
+// keep in stages above 0: a model that is too small for the ranks is refused.
 func ZeRO(stage int) Option { return func(s *settings) { s.stage = stage } }
 
 // BucketBytes is how many bytes of gradients are reduced at once: at least first in the first bucket, so that it is on its way early, and rest in all

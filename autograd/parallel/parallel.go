@@ -47,6 +47,7 @@ type DataParallel struct {
 
 	broken error // why the group was ended
 	closed bool
+	inside bool // Whole
 }
 
 // param is a parameter that is trained.

@@ -22,6 +22,8 @@ func (d *DataParallel) Whole(f func() error) error {
 	if err := d.whole(op); err != nil {
 		return err
 	}
+	d.inside = true
+	defer func() { d.inside = false }()
 	if d.set.stage == 0 {
 		return f()
 	}

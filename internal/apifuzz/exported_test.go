@@ -906,6 +906,8 @@ var types = []reflect.Type{
 	reflect.TypeFor[device.Graph](),
 	reflect.TypeFor[device.GraphExec](),
 	reflect.TypeFor[device.ID](),
+	reflect.TypeFor[device.Joint](),
+	reflect.TypeFor[device.JointExecutor](),
 	reflect.TypeFor[device.Kernel](),
 	reflect.TypeFor[device.KernelUsage](),
 	reflect.TypeFor[device.Kind](),
