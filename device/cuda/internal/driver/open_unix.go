@@ -25,6 +25,8 @@ var libraryFolders = []string{
 
 // OpenLibrary opens a library for the rest of the process: the driver does not survive being closed.
 func OpenLibrary(name string) (uintptr, error) {
+	runtime.LockOSThread() // dlerror answers on the thread that asked
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 

@@ -2,10 +2,16 @@
 
 package libmpi
 
-import "github.com/ebitengine/purego"
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
 
 // dlopen loads for all: Open MPI loads parts of itself later, which look for its symbols.
 func dlopen(name string) (uintptr, error) {
+	runtime.LockOSThread() // dlerror answers on the thread that asked
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 }
 

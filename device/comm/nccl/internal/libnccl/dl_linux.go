@@ -2,9 +2,15 @@
 
 package libnccl
 
-import "github.com/ebitengine/purego"
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
 
 func dlopen(name string) (uintptr, error) {
+	runtime.LockOSThread() // dlerror answers on the thread that asked
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
