@@ -19,7 +19,9 @@ import (
 // What ranks would save differently is refused before anything is written: the checkpoint that was there stays.
 func TestCheckpoint_RefusesWhatRanksSaveDifferently(t *testing.T) {
 	best := func(c *parallel.Checkpoint) *parallel.Checkpoint { return c.Add("zbest", checkpoint.Value(new(int))) }
-	own := func(c *parallel.Checkpoint) *parallel.Checkpoint { return c.AddOwn("zbest", checkpoint.Value(new(int))) }
+	own := func(c *parallel.Checkpoint) *parallel.Checkpoint {
+		return c.AddOwn("zbest", checkpoint.Value(new(int)))
+	}
 	for name, set := range map[string]struct {
 		first, second func(c *parallel.Checkpoint) *parallel.Checkpoint
 		step          int
