@@ -34,7 +34,7 @@ func conformApart(t *testing.T, d device.Device, n int, types func(op.ID) []dtyp
 func TestConformance_OfSlicesFarApart(t *testing.T) {
 	d, _ := onPTX(t)
 	if fulltests.Enabled() {
-		conformApart(t, d, 97, op.ID.Types)
+		conformApart(t, d, 163, op.ID.Types)
 		return
 	}
 	conformApart(t, d, 211, func(id op.ID) []dtype.DType { return []dtype.DType{kerneltest.TypeOf(id, 2)} })

@@ -15,8 +15,8 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 251
-	everyPTXBackwards = 401
+	everyOnPTX        = 401
+	everyPTXBackwards = 601
 )
 
 func TestPTX_Conformance(t *testing.T) {
