@@ -63,10 +63,17 @@ func (r *chainRig) launch(c *op.Call) {
 	}
 }
 
+// gate lets what is launched from now on wait, to be taken together when the channel is closed.
+func (r *chainRig) gate() chan struct{} {
+	begun, open := make(chan struct{}), make(chan struct{})
+	require.NoError(r.t, r.queue.Submit("gate", func() error { close(begun); <-open; return nil }))
+	<-begun
+	return open
+}
+
 // behindGate makes what f launches wait on the queue until all of it is there.
 func (r *chainRig) behindGate(f func()) {
-	open := make(chan struct{})
-	require.NoError(r.t, r.queue.Submit("gate", func() error { <-open; return nil }))
+	open := r.gate()
 	f()
 	close(open)
 	require.NoError(r.t, r.queue.Synchronize(context.Background()))
@@ -251,8 +258,7 @@ func TestChain_FailsAsItsFirstOperationUnderTheNamesOfAll(t *testing.T) {
 	gone.Ptr += 1 << 12 // no memory of ours
 	var before device.Event
 	var err error
-	open := make(chan struct{})
-	require.NoError(t, r.queue.Submit("gate", func() error { <-open; return nil }))
+	open := r.gate()
 	call(op.Neg, there, gone)
 	before, err = r.queued.NewEvent()
 	require.NoError(t, err)

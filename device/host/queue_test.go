@@ -281,8 +281,9 @@ func TestQueue_RunsWorkTogetherThatWaitsBehindEachOther(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	q := s.(device.JointExecutor)
-	open := make(chan struct{})
-	require.NoError(t, q.Submit("gate", func() error { <-open; return nil }))
+	begun, open := make(chan struct{}), make(chan struct{})
+	require.NoError(t, q.Submit("gate", func() error { close(begun); <-open; return nil }))
+	<-begun // what is put from now on is taken together
 	var ran [][]string
 	put := func(name string, most int) {
 		require.NoError(t, q.SubmitJoint(name, &jointWork{name, most, &ran}))
