@@ -5,7 +5,7 @@ package driver
 import (
 	"runtime"
 
-	"github.com/ebitengine/purego"
+	"github.com/cistern-ml/cistern/device/internal/dl"
 )
 
 // libraryName is the driver's name, and "" where NVIDIA makes none.
@@ -24,17 +24,7 @@ var libraryFolders = []string{
 }
 
 // OpenLibrary opens a library for the rest of the process: the driver does not survive being closed.
-func OpenLibrary(name string) (uintptr, error) {
-	runtime.LockOSThread() // dlerror answers on the thread that asked
-	defer runtime.UnlockOSThread()
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
-}
+func OpenLibrary(name string) (uintptr, error) { return dl.Open(name) }
 
 // Symbol is the address of a function, 0 if the library has none of that name.
-func Symbol(handle uintptr, name string) uintptr {
-	address, err := purego.Dlsym(handle, name)
-	if err != nil {
-		return 0
-	}
-	return address
-}
+func Symbol(handle uintptr, name string) uintptr { return dl.Symbol(handle, name) }

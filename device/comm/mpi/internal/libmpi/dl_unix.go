@@ -3,25 +3,15 @@
 package libmpi
 
 import (
-	"runtime"
-
 	"github.com/ebitengine/purego"
+
+	"github.com/cistern-ml/cistern/device/internal/dl"
 )
 
 // dlopen loads for all: Open MPI loads parts of itself later, which look for its symbols.
-func dlopen(name string) (uintptr, error) {
-	runtime.LockOSThread() // dlerror answers on the thread that asked
-	defer runtime.UnlockOSThread()
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
-}
+func dlopen(name string) (uintptr, error) { return dl.OpenForAll(name) }
 
-func dlsym(library uintptr, name string) uintptr {
-	address, err := purego.Dlsym(library, name)
-	if err != nil {
-		return 0
-	}
-	return address
-}
+func dlsym(library uintptr, name string) uintptr { return dl.Symbol(library, name) }
 
 func call(function uintptr, args ...uintptr) uintptr {
 	r, _, _ := purego.SyscallN(function, args...)

@@ -3,24 +3,14 @@
 package libnccl
 
 import (
-	"runtime"
-
 	"github.com/ebitengine/purego"
+
+	"github.com/cistern-ml/cistern/device/internal/dl"
 )
 
-func dlopen(name string) (uintptr, error) {
-	runtime.LockOSThread() // dlerror answers on the thread that asked
-	defer runtime.UnlockOSThread()
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
-}
+func dlopen(name string) (uintptr, error) { return dl.Open(name) }
 
-func dlsym(library uintptr, name string) uintptr {
-	address, err := purego.Dlsym(library, name)
-	if err != nil {
-		return 0
-	}
-	return address
-}
+func dlsym(library uintptr, name string) uintptr { return dl.Symbol(library, name) }
 
 func call(function uintptr, args ...uintptr) uintptr {
 	r, _, _ := purego.SyscallN(function, args...)

@@ -1,4 +1,4 @@
-package driver
+package dl
 
 import (
 	"sync"
@@ -8,13 +8,13 @@ import (
 )
 
 // The reason why a library cannot be opened is kept by thread: whoever asks for it on another one hears nothing, or another's.
-func TestOpenLibrary_AlwaysSaysWhyNot(t *testing.T) {
+func TestOpen_AlwaysSaysWhyNot(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]string, 32)
 	for i := range errs {
 		wg.Go(func() {
 			for range 200 {
-				_, err := OpenLibrary("libnone.so.1")
+				_, err := Open("libnone.so.1")
 				if errs[i] = err.Error(); errs[i] == "" {
 					return
 				}
