@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/memory/memtest"
 )
@@ -21,6 +22,14 @@ func caching(conf string) memtest.Opener {
 	}
 }
 
+// inFull is an option for full tests only.
+func inFull(o memtest.Option) memtest.Option {
+	if fulltests.Enabled() {
+		return o
+	}
+	return nil
+}
+
 func check(a memory.Allocator) error { return a.(*memory.Caching).Check() }
 
 func TestCaching_Conformance(t *testing.T) {
@@ -30,11 +39,11 @@ func TestCaching_Conformance(t *testing.T) {
 	}{
 		{"default", "", onCUDA()},
 		{"max_split", "max_split_size_mb:32", nil},
-		{"expandable", "expandable_segments:True", onCUDA()},
+		{"expandable", "expandable_segments:True", inFull(onCUDA())},
 		{"gc", "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9999", nil},
 		{"roundup", "roundup_power2_divisions:4", nil},
 		{"release_lock", "release_lock_on_cudamalloc:True", nil},
-		{"reclaim", reclaiming, onCUDA()},
+		{"reclaim", reclaiming, inFull(onCUDA())},
 		{"reclaim_pages", reclaiming + ",expandable_segments:True", onCUDA()},
 		{"small_segments", "large_segment_size_mb:12,max_split_size_mb:16,max_non_split_rounding_mb:12", nil},
 		{"expandable_more", "expandable_segments:True,large_segment_size_mb:11,roundup_power2_divisions:2", nil},

@@ -139,7 +139,7 @@ func (f *hostFuzzer) finish() {
 func TestSharing_RandomProgramsOnTheHost(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
-		seeds = 5
+		seeds = 2
 	}
 	for i, conf := range stressSettings[len(stressSettings)-sharingSettings:] {
 		for seed := range seeds {

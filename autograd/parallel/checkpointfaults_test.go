@@ -264,7 +264,7 @@ func TestCheckpoint_EveryFileCallThatFails(t *testing.T) {
 func TestCheckpoint_EveryCollectiveThatFails(t *testing.T) {
 	for stage := range 4 {
 		failed := 0
-		for at := int64(1); ; at += int64(fulltests.Or(1, 4)) {
+		for at := int64(1); ; at += int64(fulltests.Or(2, 7)) {
 			n, dir := &nth{at: -1}, t.TempDir()
 			all := ranks(t, 2)
 			errs := together(all, func(r *rank) error {
@@ -363,7 +363,7 @@ func TestCheckpoint_PutsBackWhatOneRankCannotSet(t *testing.T) {
 func TestCheckpoint_EveryAllocationThatFails(t *testing.T) {
 	for stage := range 4 {
 		failed := 0
-		for at := int64(1); ; at += int64(fulltests.Or(1, 7)) {
+		for at := int64(1); ; at += int64(fulltests.Or(2, 9)) {
 			n, dir := &nth{at: -1}, t.TempDir()
 			all := ranks(t, 2)
 			caching := []memory.Allocator{all[0].alloc, all[1].alloc}

@@ -13,7 +13,7 @@ import (
 )
 
 // every thins the cases of each operation out: all of them take minutes. Which ones run differs from operation to operation.
-var every = flag.Int("every", fulltests.Or(17, 53), "run one in so many cases of each operation")
+var every = flag.Int("every", fulltests.Or(31, 71), "run one in so many cases of each operation")
 
 func TestConformance(t *testing.T) {
 	if testing.Short() {

@@ -56,8 +56,8 @@ func thinned(n int) kerneltest.Option {
 
 // TestConformance runs one case in so many under each schedule.
 const (
-	everyInOrder = 61
-	everyGreedy  = 191
+	everyInOrder = 97
+	everyGreedy  = 311
 )
 
 func TestConformance(t *testing.T) {

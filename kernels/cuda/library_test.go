@@ -25,7 +25,7 @@ func TestConformance_OfProductsWithTheLibrary(t *testing.T) {
 	r := withLibrary(t)
 	d := r.Devices[0]
 	for _, id := range []op.ID{op.MatMul, op.MatMulAct, op.LinearWeightGrad} {
-		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(fulltests.Or(3, 11))) })
+		t.Run(id.String(), func(t *testing.T) { kerneltest.TestOp(t, d, id, thinned(fulltests.Or(5, 13))) })
 	}
 	calls := r.Calls()
 	least := fulltests.Or(20, 5)

@@ -38,8 +38,8 @@ func TestMatMul_InTilesOfEverySize(t *testing.T) {
 func inTiles(t *testing.T, dev device.Device, r *cudatest.Rig, order int) {
 	for j, tile := range cuda.Tiles() {
 		for transposes := range 4 {
-			if !fulltests.Enabled() && (order+j+transposes)%len(sharedMemories) != 0 {
-				continue // each tile and layout is run on one of the devices
+			if (order+j+transposes)%len(sharedMemories) != fulltests.Or(1, 0) {
+				continue // each tile and layout is run on one of the devices, in full tests on another
 			}
 			t.Run(fmt.Sprint(tile, transposes), func(t *testing.T) {
 				cuda.PreferTile(t, tile)

@@ -15,8 +15,8 @@ import (
 // the emulation of the sources does without. The interpreter also looks for races in shared memory.
 
 const (
-	everyOnPTX        = 401
-	everyPTXBackwards = 601
+	everyOnPTX        = 601
+	everyPTXBackwards = 907
 )
 
 func TestPTX_Conformance(t *testing.T) {

@@ -132,7 +132,7 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 	all := slices.Concat(b.elementwise(), b.rows(), b.products(), b.attentions(), b.convolutions())
 	require.True(t, *writeTraffic || strings.HasPrefix(string(committed), trafficHead) && len(lines) == head+len(all)+1, "run go test ./kernels/cuda -run Traffic -write-traffic")
 	for i, w := range all {
-		if i%fulltests.Or(1, 3) != 0 && !*writeTraffic {
+		if i%fulltests.Or(1, 7) != 0 && !*writeTraffic {
 			continue
 		}
 		require.NoError(t, d.Synchronize(context.Background()))
