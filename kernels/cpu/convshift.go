@@ -134,7 +134,7 @@ func (s *shiftConv) fit(most int) int {
 	best, nr := most, winogradLoops.wide.nr
 	waste := func(n int) float64 { return float64(panels(n*s.width, nr)*nr) / float64(n*s.width) }
 	for n := most; 2*n > most; n-- {
-		if waste(n) < waste(best)-0.05 { // blocks that end where images end copy less
+		if waste(n) < waste(best)-0.04 { // blocks that end where images end copy less
 			best = n
 		}
 	}

@@ -1536,6 +1536,10 @@ TEXT ·shifts8AVX(SB), NOSPLIT, $0-56
 	MOVQ taps+32(FP), SI
 	MOVQ chunks+40(FP), DI
 	MOVQ count+48(FP), R8
+	CMPQ R8, $0x03
+	JE   chunks3
+	CMPQ R8, $0x04
+	JE   chunks4
 
 tap:
 	MOVQ (BX), R9
@@ -1558,6 +1562,58 @@ chunk:
 	VZEROUPPER
 	RET
 
+chunks3:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), DI
+
+tapOf3:
+	MOVQ    (BX), R13
+	LEAQ    (CX)(R13*4), R13
+	VMOVUPS (R13)(R8*4), Y0
+	VMOVUPS (R13)(R10*4), Y1
+	VMOVUPS (R13)(R12*4), Y2
+	VMOVUPS Y0, (AX)(R9*4)
+	VMOVUPS Y1, (AX)(R11*4)
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf3
+	VZEROUPPER
+	RET
+
+chunks4:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), R13
+	MOVQ 48(DI), R14
+	MOVQ 56(DI), DI
+
+tapOf4:
+	MOVQ    (BX), R15
+	LEAQ    (CX)(R15*4), R15
+	VMOVUPS (R15)(R8*4), Y0
+	VMOVUPS (R15)(R10*4), Y1
+	VMOVUPS (R15)(R12*4), Y2
+	VMOVUPS (R15)(R14*4), Y3
+	VMOVUPS Y0, (AX)(R9*4)
+	VMOVUPS Y1, (AX)(R11*4)
+	VMOVUPS Y2, (AX)(R13*4)
+	VMOVUPS Y3, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf4
+	VZEROUPPER
+	RET
+
 // func shifts4AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
 // Requires: AVX
 TEXT ·shifts4AVX(SB), NOSPLIT, $0-56
@@ -1569,6 +1625,10 @@ TEXT ·shifts4AVX(SB), NOSPLIT, $0-56
 	MOVQ taps+32(FP), SI
 	MOVQ chunks+40(FP), DI
 	MOVQ count+48(FP), R8
+	CMPQ R8, $0x03
+	JE   chunks3
+	CMPQ R8, $0x04
+	JE   chunks4
 
 tap:
 	MOVQ (BX), R9
@@ -1588,5 +1648,57 @@ chunk:
 	ADDQ    $0x08, BX
 	DECQ    SI
 	JNZ     tap
+	VZEROUPPER
+	RET
+
+chunks3:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), DI
+
+tapOf3:
+	MOVQ    (BX), R13
+	LEAQ    (CX)(R13*4), R13
+	VMOVUPS (R13)(R8*4), X0
+	VMOVUPS (R13)(R10*4), X1
+	VMOVUPS (R13)(R12*4), X2
+	VMOVUPS X0, (AX)(R9*4)
+	VMOVUPS X1, (AX)(R11*4)
+	VMOVUPS X2, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf3
+	VZEROUPPER
+	RET
+
+chunks4:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), R13
+	MOVQ 48(DI), R14
+	MOVQ 56(DI), DI
+
+tapOf4:
+	MOVQ    (BX), R15
+	LEAQ    (CX)(R15*4), R15
+	VMOVUPS (R15)(R8*4), X0
+	VMOVUPS (R15)(R10*4), X1
+	VMOVUPS (R15)(R12*4), X2
+	VMOVUPS (R15)(R14*4), X3
+	VMOVUPS X0, (AX)(R9*4)
+	VMOVUPS X1, (AX)(R11*4)
+	VMOVUPS X2, (AX)(R13*4)
+	VMOVUPS X3, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf4
 	VZEROUPPER
 	RET

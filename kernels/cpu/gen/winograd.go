@@ -429,6 +429,10 @@ func shift(name string, wide bool) {
 	nr := bytesOf("nr")
 	offsets, taps := Load(Param("offsets"), GP64()), Load(Param("taps"), GP64())
 	chunks, count := Load(Param("chunks"), GP64()), Load(Param("count"), GP64())
+	for _, few := range []int{3, 4} { // a panel is a line of results, or parts of two, as a rule
+		CMPQ(count, Imm(uint64(few)))
+		JE(LabelRef(fmt.Sprint("chunks", few)))
+	}
 	Label("tap")
 	from, chunk, left, at, to := GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: offsets}, from)
@@ -438,10 +442,7 @@ func shift(name string, wide bool) {
 	Label("chunk")
 	MOVQ(Mem{Base: chunk}, at)
 	MOVQ(Mem{Base: chunk, Disp: 8}, to)
-	v := Op(YMM())
-	if !wide {
-		v = v.(VecVirtual).AsX()
-	}
+	v := shiftVector(wide)
 	VMOVUPS(Mem{Base: from, Index: at, Scale: 4}, v)
 	VMOVUPS(v, Mem{Base: dst, Index: to, Scale: 4})
 	ADDQ(Imm(16), chunk)
@@ -453,4 +454,43 @@ func shift(name string, wide bool) {
 	JNZ(LabelRef("tap"))
 	VZEROUPPER()
 	RET()
+	for _, few := range []int{3, 4} {
+		shiftFew(few, wide, dst, src, nr, offsets, taps, chunks)
+	}
+}
+
+// shiftFew is the loop for so many chunks, whose places are kept in registers. It stores from left to right, as the one for any number.
+func shiftFew(chunks int, wide bool, dst, src, nr, offsets, taps, list Register) {
+	Label(fmt.Sprint("chunks", chunks))
+	places, values := make([]Register, 2*chunks), make([]Op, chunks)
+	for i := range places {
+		places[i] = GP64()
+		MOVQ(Mem{Base: list, Disp: 8 * i}, places[i])
+	}
+	from := GP64()
+	tap := fmt.Sprint("tapOf", chunks)
+	Label(tap)
+	MOVQ(Mem{Base: offsets}, from)
+	LEAQ(Mem{Base: src, Index: from, Scale: 4}, from)
+	for i := range values {
+		values[i] = shiftVector(wide)
+		VMOVUPS(Mem{Base: from, Index: places[2*i], Scale: 4}, values[i])
+	}
+	for i, v := range values {
+		VMOVUPS(v, Mem{Base: dst, Index: places[2*i+1], Scale: 4})
+	}
+	ADDQ(nr, dst)
+	ADDQ(Imm(8), offsets)
+	DECQ(taps)
+	JNZ(LabelRef(tap))
+	VZEROUPPER()
+	RET()
+}
+
+// shiftVector is a register for a chunk.
+func shiftVector(wide bool) Op {
+	if !wide {
+		return XMM()
+	}
+	return YMM()
 }
