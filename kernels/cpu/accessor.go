@@ -15,15 +15,17 @@ type accessor[T any] struct {
 	load func(dst []T, p device.Ptr, stride int)
 	// store scatters likewise; stride is not 0 unless src has one element.
 	store func(p device.Ptr, stride int, src []T)
+
+	half *packHalf // packs elements that are converted; nil if they are not
 }
 
 // accessorOf is the accessor for computing on elements of type d as T.
 func accessorOf[T any](d dtype.DType) accessor[T] {
 	switch d {
 	case dtype.Float16:
-		return convertedAccessor[T](loadHalf, storeHalf)
+		return convertedAccessor[T](loadHalf, storeHalf, &packFloat16)
 	case dtype.BFloat16:
-		return convertedAccessor[T](loadBrain, storeBrain)
+		return convertedAccessor[T](loadBrain, storeBrain, &packBrain)
 	}
 	return wordAccessor[T]()
 }
@@ -34,9 +36,10 @@ func wordAccessor[T any]() accessor[T] {
 	return accessor[T]{size: sizeOf(e), direct: true, load: loadStrided[T], store: storeStrided[T]}
 }
 
-func convertedAccessor[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32)) accessor[T] {
+func convertedAccessor[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32), half *packHalf) accessor[T] {
 	return accessor[T]{
 		size:  2,
+		half:  half,
 		load:  any(load).(func([]T, device.Ptr, int)),
 		store: any(store).(func(device.Ptr, int, []T)),
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/dtype"
@@ -125,21 +126,35 @@ func TestGemvKernels_AreTheirLoops(t *testing.T) {
 }
 
 func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {
+	for _, d := range []dtype.DType{dtype.Float32, dtype.Float16, dtype.BFloat16} {
+		t.Run(d.String(), func(t *testing.T) { packsEach(t, d) })
+	}
+}
+
+func packsEach(t *testing.T, d dtype.DType) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	l, s := accessorOf[float32](dtype.Float32), takeScratch()
+	l, s := accessorOf[float32](d), takeScratch()
 	for _, width := range []int{4, 6, 14, 16, 32} {
 		for _, count := range []int{1, 3, 5, width, width + 1, 3*width - 1} {
 			for _, k := range []int{1, 3, 4, 16, 17, 100} {
 				data := small[float32](rng, count*k*2)
-				v := viewOf(t, dtype.Float32, data)
-				for _, a := range []matrix{{v.Ptr, k, 1}, {v.Ptr, 1, count}, {v.Ptr, 2 * k, 2}} {
-					dst := make([]float32, panels(count, width)*width*k)
+				for _, a := range []matrix{{0, k, 1}, {0, 1, count}, {0, 2 * k, 2}} {
+					last := (count-1)*a.row + (k-1)*a.step + 1
+					if a.ptr = viewOf(t, dtype.Float32, data).Ptr; isHalf(d) {
+						bits := make([]uint16, last)
+						narrowTo(bits, data[:last], d)
+						widen(data[:last], bits, d)
+						a.ptr = viewOf(t, d, bits).Ptr
+					}
+					size := panels(count, width) * width * k
+					dst := make([]float32, size+16)
 					for i := range dst {
 						dst[i] = 99
 					}
 					for job := range packJobs(&a, count, width, k) {
-						pack(&l, dst, a, job, count, width, k, &kernels32.pack, s)
+						pack(&l, dst[:size], a, job, count, width, k, &kernels32.pack, s)
 					}
+					require.Equal(t, slices.Repeat([]float32{99}, 16), dst[size:], "behind the panels")
 					for i := range panels(count, width) * width {
 						for x := range k {
 							want := float32(0)

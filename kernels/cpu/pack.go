@@ -28,7 +28,7 @@ func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, 
 	panel, from := dst[i*k:][:width*k], a.at(i, 0, l.size)
 	if l.direct && a.step == 1 {
 		packRows(panel, from, n, width, k, l.size, kernels.four)
-	} else {
+	} else if a.step != 1 || !packHalfRows(l, panel, from, n, width, k) {
 		packConverted(l, panel, from, n, width, k, kernels.four, s)
 	}
 	clearBeyond(panel, n, width)
@@ -44,7 +44,11 @@ func clearBeyond[T float](panel []T, n, width int) {
 // packStepsOf packs steps first..end-1 of all panels.
 func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
 	if !l.direct {
-		packStepsConverted(l, dst, a, first, end, count, width, k, rows, s)
+		done := 0
+		for done+width <= count && packHalfSteps(l, dst[done*k+first*width:], a.at(done, first, l.size), end-first, width) {
+			done += width
+		}
+		packStepsConverted(l, dst[done*k:], a.at(done, 0, l.size), first, end, count-done, width, k, rows, s)
 		return
 	}
 	for i := 0; i < count; i += width {

@@ -1,0 +1,41 @@
+package cpu
+
+// packHalf is packKernels for elements of half precision that are packed as float32: each is nil where the processor has no instructions for it.
+type packHalf struct {
+	four packFourHalf
+	rows map[int]copyHalfRows // by their length
+}
+
+// packFourHalf is packFour, and copyHalfRows is copyRows, of elements that are converted; ld counts elements.
+type (
+	packFourHalf func(steps int, dst *float32, width int, src *uint16, ld int)
+	copyHalfRows func(count int, dst *float32, src *uint16, ld int)
+)
+
+var packBrain, packFloat16 packHalf
+
+// packHalfRows is packRows where the elements are converted. It reports whether there is a way to.
+func packHalfRows[T float](l *accessor[T], dst []T, a matrix, n, width, k int) bool {
+	if l.half == nil || l.half.four == nil || n < 4 || k < 4 {
+		return false
+	}
+	to := any(dst).([]float32)
+	for i := 0; i < n; i += 4 {
+		first := min(i, n-4) // as in packRows
+		src, done := &slice[uint16](offset(a.ptr, first*a.row, 2), 1)[0], k&^3
+		l.half.four(done, &to[first], width, src, a.row)
+		if done < k {
+			l.half.four(4, &to[first+(k-4)*width], width, offsetElements(src, k-4), a.row)
+		}
+	}
+	return true
+}
+
+// packHalfSteps packs some steps of one full panel, which begins at a, if there is a way to.
+func packHalfSteps[T float](l *accessor[T], dst []T, a matrix, steps, width int) bool {
+	if l.half == nil || l.half.rows[width] == nil {
+		return false
+	}
+	l.half.rows[width](steps, &any(dst).([]float32)[0], &slice[uint16](a.ptr, 1)[0], a.step)
+	return true
+}

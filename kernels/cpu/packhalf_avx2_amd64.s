@@ -1,0 +1,245 @@
+#include "textflag.h"
+
+// Packing of half precision (pack.go, packhalf.go): elements change places as they are, and are converted on their way to the panel. A BFloat16 is the
+// upper half of a float32, so to convert it is to put a zero before it: X15.
+
+// func pack4BrainAVX(steps int, dst *float32, width int, src *uint16, ld int)
+TEXT ·pack4BrainAVX(SB), NOSPLIT, $0-40
+	MOVQ steps+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ width+16(FP), DX
+	MOVQ src+24(FP), R8
+	MOVQ ld+32(FP), AX
+	LEAQ (R8)(AX*2), R9
+	LEAQ (R9)(AX*2), R10
+	LEAQ (R10)(AX*2), R11
+	SHLQ $2, DX
+	LEAQ (DX)(DX*2), R12
+	VPXOR X15, X15, X15
+	XORQ BX, BX
+	SUBQ $8, CX
+	JLT  rest
+
+loop:
+	VMOVDQU (R8)(BX*2), X0
+	VMOVDQU (R9)(BX*2), X1
+	VMOVDQU (R10)(BX*2), X2
+	VMOVDQU (R11)(BX*2), X3
+	VPUNPCKLWD X1, X0, X4
+	VPUNPCKHWD X1, X0, X5
+	VPUNPCKLWD X3, X2, X6
+	VPUNPCKHWD X3, X2, X7
+	VPUNPCKLDQ X6, X4, X8
+	VPUNPCKHDQ X6, X4, X9
+	VPUNPCKLDQ X7, X5, X10
+	VPUNPCKHDQ X7, X5, X11
+	VPUNPCKLWD X8, X15, X0
+	VPUNPCKHWD X8, X15, X1
+	VPUNPCKLWD X9, X15, X2
+	VPUNPCKHWD X9, X15, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+	LEAQ (DI)(DX*4), DI
+	VPUNPCKLWD X10, X15, X0
+	VPUNPCKHWD X10, X15, X1
+	VPUNPCKLWD X11, X15, X2
+	VPUNPCKHWD X11, X15, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+	LEAQ (DI)(DX*4), DI
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLE  loop
+
+rest: // four steps, or none
+	ADDQ $8, CX
+	CMPQ BX, CX
+	JGE  end
+	VMOVQ (R8)(BX*2), X0
+	VMOVQ (R9)(BX*2), X1
+	VMOVQ (R10)(BX*2), X2
+	VMOVQ (R11)(BX*2), X3
+	VPUNPCKLWD X1, X0, X4
+	VPUNPCKLWD X3, X2, X6
+	VPUNPCKLDQ X6, X4, X8
+	VPUNPCKHDQ X6, X4, X9
+	VPUNPCKLWD X8, X15, X0
+	VPUNPCKHWD X8, X15, X1
+	VPUNPCKLWD X9, X15, X2
+	VPUNPCKHWD X9, X15, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+
+end:
+	RET
+
+// func pack4HalfAVX(steps int, dst *float32, width int, src *uint16, ld int)
+TEXT ·pack4HalfAVX(SB), NOSPLIT, $0-40
+	MOVQ steps+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ width+16(FP), DX
+	MOVQ src+24(FP), R8
+	MOVQ ld+32(FP), AX
+	LEAQ (R8)(AX*2), R9
+	LEAQ (R9)(AX*2), R10
+	LEAQ (R10)(AX*2), R11
+	SHLQ $2, DX
+	LEAQ (DX)(DX*2), R12
+	XORQ BX, BX
+	SUBQ $8, CX
+	JLT  rest
+
+loop:
+	VMOVDQU (R8)(BX*2), X0
+	VMOVDQU (R9)(BX*2), X1
+	VMOVDQU (R10)(BX*2), X2
+	VMOVDQU (R11)(BX*2), X3
+	VPUNPCKLWD X1, X0, X4
+	VPUNPCKHWD X1, X0, X5
+	VPUNPCKLWD X3, X2, X6
+	VPUNPCKHWD X3, X2, X7
+	VPUNPCKLDQ X6, X4, X8
+	VPUNPCKHDQ X6, X4, X9
+	VPUNPCKLDQ X7, X5, X10
+	VPUNPCKHDQ X7, X5, X11
+	VCVTPH2PS X8, X0
+	VPSRLDQ $8, X8, X8
+	VCVTPH2PS X8, X1
+	VCVTPH2PS X9, X2
+	VPSRLDQ $8, X9, X9
+	VCVTPH2PS X9, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+	LEAQ (DI)(DX*4), DI
+	VCVTPH2PS X10, X0
+	VPSRLDQ $8, X10, X10
+	VCVTPH2PS X10, X1
+	VCVTPH2PS X11, X2
+	VPSRLDQ $8, X11, X11
+	VCVTPH2PS X11, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+	LEAQ (DI)(DX*4), DI
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLE  loop
+
+rest: // four steps, or none
+	ADDQ $8, CX
+	CMPQ BX, CX
+	JGE  end
+	VMOVQ (R8)(BX*2), X0
+	VMOVQ (R9)(BX*2), X1
+	VMOVQ (R10)(BX*2), X2
+	VMOVQ (R11)(BX*2), X3
+	VPUNPCKLWD X1, X0, X4
+	VPUNPCKLWD X3, X2, X6
+	VPUNPCKLDQ X6, X4, X8
+	VPUNPCKHDQ X6, X4, X9
+	VCVTPH2PS X8, X0
+	VPSRLDQ $8, X8, X8
+	VCVTPH2PS X8, X1
+	VCVTPH2PS X9, X2
+	VPSRLDQ $8, X9, X9
+	VCVTPH2PS X9, X3
+	VMOVUPS X0, (DI)
+	VMOVUPS X1, (DI)(DX*1)
+	VMOVUPS X2, (DI)(DX*2)
+	VMOVUPS X3, (DI)(R12*1)
+
+end:
+	RET
+
+// func copyRows6BrainAVX2(count int, dst *float32, src *uint16, ld int)
+TEXT ·copyRows6BrainAVX2(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $1, AX
+
+loop:
+	VPMOVZXWD (SI), X0
+	VMOVD 8(SI), X1
+	VPMOVZXWD X1, X1
+	VPSLLD $16, X0, X0
+	VPSLLD $16, X1, X1
+	VMOVDQU X0, (DI)
+	VMOVQ X1, 16(DI)
+	ADDQ AX, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ  loop
+	RET
+
+// func copyRows6HalfAVX2(count int, dst *float32, src *uint16, ld int)
+TEXT ·copyRows6HalfAVX2(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $1, AX
+
+loop:
+	VCVTPH2PS (SI), X0
+	VMOVD 8(SI), X1
+	VCVTPH2PS X1, X1
+	VMOVUPS X0, (DI)
+	VMOVQ X1, 16(DI)
+	ADDQ AX, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ  loop
+	RET
+
+// func copyRows16BrainAVX2(count int, dst *float32, src *uint16, ld int)
+TEXT ·copyRows16BrainAVX2(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $1, AX
+
+loop:
+	VPMOVZXWD (SI), Y0
+	VPMOVZXWD 16(SI), Y1
+	VPSLLD $16, Y0, Y0
+	VPSLLD $16, Y1, Y1
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ AX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET
+
+// func copyRows16HalfAVX2(count int, dst *float32, src *uint16, ld int)
+TEXT ·copyRows16HalfAVX2(SB), NOSPLIT, $0-32
+	MOVQ count+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	MOVQ ld+24(FP), AX
+	SHLQ $1, AX
+
+loop:
+	VCVTPH2PS (SI), Y0
+	VCVTPH2PS 16(SI), Y1
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ AX, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET
