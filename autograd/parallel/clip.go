@@ -79,11 +79,11 @@ func (d *DataParallel) agree(op string, t *tensor.Tensor, how comm.Op) error {
 	if err := d.allReduce(op, t, how); err != nil {
 		return err
 	}
-	err := order(d.side.Stream(), t.Exec().Stream())
-	if err != nil {
+	if err := order(d.side.Stream(), t.Exec().Stream()); err != nil {
 		_ = d.side.Stream().Synchronize(context.Background()) // t is released next
+		return err
 	}
-	return err
+	return d.comm.Follow(t.Exec().Stream())
 }
 
 // AgreeOverflow makes all ranks have found an infinite or NaN gradient if one of them has, in the flag found, one float32 that is not 0 then. It is what an amp.GradScaler asks for

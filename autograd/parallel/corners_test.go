@@ -262,29 +262,98 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 	}
 }
 
-// lost is a rank that does not come to collectives any more: its group ends when they are reached.
+// On streams that are queues a lost group must show in what reads a number that depends on it: a loss, a gradient, a parameter.
+func TestItem_OfWhatALostGroupHasNotMadeIsItsError(t *testing.T) {
+	for stage := range 4 {
+		for name, read := range map[string]func(d *parallel.DataParallel, loss func() *autograd.Variable) error{
+			"Backward, gradient": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				_, err := d.Parameters()[0].Grad().Float64s()
+				return err
+			},
+			"Backward, loss of the next pass": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				d.ZeroGrad()
+				_, err := loss().Item()
+				return err
+			},
+		} {
+			all := ranks(t, 3)
+			errs := together(all, func(r *rank) error {
+				return onQueue(r, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel, loss func() *autograd.Variable) error { return read(d, loss) })
+			})
+			for i, err := range errs[:2] {
+				var of *comm.Error
+				require.ErrorAs(t, err, &of, "ZeRO %d, %s, rank %d", stage, name, i)
+				require.ErrorIs(t, err, comm.ErrAborted)
+				require.Equal(t, 2, of.Peer, "%v", err)
+				require.NotEmpty(t, of.Operation)
+				require.Equal(t, i, of.Rank)
+			}
+			require.ErrorIs(t, errs[2], errInjected, "ZeRO %d, %s", stage, name)
+			requireNothingKept(t, all)
+		}
+	}
+}
+
+// onQueue is a model whose stream is a queue, in a group whose last rank is lost after Data. loss is that of a pass.
+func onQueue(r *rank, opts []parallel.Option, f func(d *parallel.DataParallel, loss func() *autograd.Variable) error) error {
+	s, err := r.dev.NewStream()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	gone := &lost{Comm: r.comm}
+	model := even()
+	if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
+		return err
+	}
+	defer model.Release()
+	d, err := parallel.Data(model, gone, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	gone.over = r.comm.Rank() == r.comm.Size()-1
+	var graphs []*autograd.Graph
+	defer func() {
+		for _, g := range graphs {
+			g.Release()
+		}
+	}()
+	return f(d, func() *autograd.Variable {
+		g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
+		graphs = append(graphs, g)
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 64) })
+		return d.Forward(x).Square().Mean(nil, false)
+	})
+}
+
+// lost is a rank that gives up when its stream comes to the next collective.
 type lost struct {
 	comm.Comm
 	over bool
 }
 
-func (l *lost) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+func (l *lost) giveUp(s device.Stream) error {
 	if !l.over {
-		return l.Comm.AllReduce(s, dst, src, op)
+		return nil
 	}
-	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return nil })
+}
+
+func (l *lost) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
+	return errors.Join(l.giveUp(s), l.Comm.AllReduce(s, dst, src, op))
 }
 
 func (l *lost) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if !l.over {
-		return l.Comm.ReduceScatter(s, dst, src, op)
-	}
-	return l.AllReduce(s, dst, src, op)
+	return errors.Join(l.giveUp(s), l.Comm.ReduceScatter(s, dst, src, op))
 }
 
 func (l *lost) AllGather(s device.Stream, dst, src comm.Buffer) error {
-	if !l.over {
-		return l.Comm.AllGather(s, dst, src)
-	}
-	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+	return errors.Join(l.giveUp(s), l.Comm.AllGather(s, dst, src))
 }

@@ -217,8 +217,16 @@ func (d *DataParallel) behind() error {
 	return order(d.on.Stream(), d.side.Stream())
 }
 
-// ahead makes what comes on those streams wait for the collectives so far.
+// ahead makes what comes on those streams wait for the collectives so far, and fail if one of them does: what it reads would be something that nobody has made.
 func (d *DataParallel) ahead() error {
+	if err := d.join(); err != nil {
+		return err
+	}
+	return d.follow()
+}
+
+// join is the wait alone.
+func (d *DataParallel) join() error {
 	if err := order(d.side.Stream(), d.exec.Stream()); err != nil {
 		return err
 	}
@@ -228,9 +236,20 @@ func (d *DataParallel) ahead() error {
 	return order(d.side.Stream(), d.on.Stream())
 }
 
-// meet is ahead where memory is released next, also when there is no event to wait for.
+// follow hands errors of the collectives so far on to those streams.
+func (d *DataParallel) follow() error {
+	if err := d.comm.Follow(d.exec.Stream()); err != nil {
+		return err
+	}
+	if d.on.Stream().ID() == d.exec.Stream().ID() {
+		return nil
+	}
+	return d.comm.Follow(d.on.Stream())
+}
+
+// meet is join where memory is released next, also when there is no event to wait for.
 func (d *DataParallel) meet() error {
-	err := d.ahead()
+	err := d.join()
 	if err != nil {
 		_ = d.side.Stream().Synchronize(context.Background()) // it tells what the other error has not
 	}
@@ -394,7 +413,10 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	}
 	d.on = g.Exec()
 	d.markShards()
-	err := d.refresh()
+	err := d.follow() // also where this pass sends nothing: the parameters may be what a lost group has left
+	if err == nil {
+		err = d.refresh()
+	}
 	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()
 	}

@@ -51,6 +51,44 @@ func faultProgram(c comm.Comm, args arguments) error {
 	return errors.Join(err, s.Close(), c.Device().Free(p))
 }
 
+// followProgram is faultProgram for a stream that reads what the collectives of another one leave, as a program's does: it alone is waited for.
+func followProgram(c comm.Comm, args arguments) error {
+	side, err := c.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	reader, err := c.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	e, err := c.Device().NewEvent()
+	if err != nil {
+		return err
+	}
+	p, err := c.Device().Malloc(64 << 10)
+	if err != nil {
+		return err
+	}
+	b := comm.Buffer{Ptr: p, Count: 8000, Type: dtype.Float32}
+	for i := range args.After + 1000 {
+		if c.Rank() == args.Victim && i == args.After {
+			err = faults[args.Fault](c, side, b)
+		} else {
+			err = errors.Join(c.AllReduce(side, b, b, comm.Mean), side.Record(e), reader.Wait(e), c.Follow(reader))
+		}
+		if err == nil {
+			err = reader.CopyToHost(make([]byte, 8), p)
+		}
+		if failed := side.Synchronize(context.Background()); failed != nil && err == nil {
+			err = fmt.Errorf("a number without an error: %v", failed)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, e.Close(), side.Close(), reader.Close(), c.Device().Free(p))
+}
+
 // faults are what can happen to a rank. Those that return an error are a program's own.
 var faults = map[string]func(c comm.Comm, s device.Stream, b comm.Buffer) error{
 	"kill": func(comm.Comm, device.Stream, comm.Buffer) error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) },
@@ -88,13 +126,13 @@ var expected = map[string]string{"kill": "peer", "exit": "peer", "stop": "peer",
 	"other": "mismatch", "size": "mismatch", "leave": "mismatch"}
 
 // suffer starts ranks, lets a fault happen, and checks how the others end.
-func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string) {
+func (l launcher) suffer(t *testing.T, program string, n int, args arguments, options ...string) {
 	t.Helper()
 	if args.Fault == "kill" && l.killsAll {
 		args.Fault = "exit" // what the launcher does is another test
 	}
 	args.TimeLimit = limit
-	run := l.start(t, n, "fault", args, options...)
+	run := l.start(t, n, program, args, options...)
 	run.until("the other ranks have not ended", func() bool {
 		all := run.outcomes()
 		delete(all, args.Victim)
@@ -130,13 +168,24 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 			}
 			t.Run(fault, func(t *testing.T) {
 				t.Parallel() // most of the time they wait
-				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
 			})
 		}
 		for _, fault := range []string{"other", "size"}[:fulltests.Or(2, 1)] {
 			t.Run("checked "+fault, func(t *testing.T) {
 				t.Parallel()
-				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
+			})
+		}
+	})
+}
+
+func TestFollow_HandsTheErrorOfALostGroupOn(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		for _, fault := range []string{"stop", "memory", "other"}[:fulltests.Or(3, 2)] {
+			t.Run(fault, func(t *testing.T) {
+				t.Parallel()
+				l.suffer(t, "follow", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
 			})
 		}
 	})
@@ -160,7 +209,7 @@ func TestFaults_RandomOnes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %d after %d", args.Fault, n, args.After), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("seed %d: %d ranks, %+v", seed, n, args)
-				l.suffer(t, n, args, l.recover...)
+				l.suffer(t, "fault", n, args, l.recover...)
 			})
 		}
 	})

@@ -17,6 +17,7 @@ var programs = map[string]func(c comm.Comm, args arguments) error{
 	"place":   placeProgram,
 	"times":   timesProgram,
 	"fault":   faultProgram,
+	"follow":  followProgram,
 	"rounds":  roundsProgram,
 	"ends":    endsProgram,
 	"aborted": abortedProgram,
