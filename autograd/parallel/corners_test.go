@@ -174,6 +174,46 @@ func TestRun_OfNoFunctionIsRefused(t *testing.T) {
 	}
 }
 
+// A pass without an input or a graph has no place for an error, and the other ranks would wait for what it sends.
+func TestForward_OfNilIsRefusedOnAllRanks(t *testing.T) {
+	for name, c := range map[string]struct {
+		want error
+		text string
+		pass func(d *parallel.DataParallel) *autograd.Variable
+	}{
+		"Forward": {autograd.ErrNilVariable, "parallel: rank 1: Forward: nil variable", func(d *parallel.DataParallel) *autograd.Variable { return d.Forward(nil) }},
+		"Run":     {autograd.ErrNilGraph, "parallel: rank 1: Run: nil graph", func(d *parallel.DataParallel) *autograd.Variable { return d.Run(nil, nil) }},
+	} {
+		for stage := range 4 {
+			all := ranks(t, 2)
+			errs := together(all, func(r *rank) error {
+				return withModel(r, even(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					if r.comm.Rank() == 0 {
+						return r.backward(d, 64)
+					}
+					v := c.pass(d)
+					require.ErrorIs(t, v.Graph().Err(), c.want, "%s, ZeRO %d", name, stage)
+					_, err := v.Item()
+					require.ErrorContains(t, err, c.text)
+					_, gathered := d.Gather(1)
+					require.ErrorIs(t, gathered, c.want, "the group has ended")
+					return v.Backward()
+				})
+			})
+			require.ErrorIs(t, errs[0], comm.ErrAborted, "%s, ZeRO %d", name, stage)
+			require.ErrorContains(t, errs[0], "rank 1")
+			require.ErrorIs(t, errs[1], c.want, "%s, ZeRO %d", name, stage)
+			requireNothingKept(t, all)
+		}
+	}
+	require.NoError(t, alone(t, even(), nil, func(r *rank, d *parallel.DataParallel) error {
+		require.NoError(t, d.Close())
+		require.ErrorIs(t, d.Forward(nil).Graph().Err(), autograd.ErrNilVariable, "and a closed one has no group to end")
+		return r.comm.Barrier(t.Context())
+	}))
+	require.Nil(t, (*parallel.DataParallel)(nil).Forward(nil))
+}
+
 // What is said of calls that nobody can make.
 func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	var none *parallel.DataParallel
@@ -185,6 +225,13 @@ func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	require.EqualError(t, err, "parallel: NewSampler: of 4 ranks there is no rank 5")
 	_, err = parallel.Predict(even(), tensor.Float32, 5, 4, 2)
 	require.EqualError(t, err, "parallel: Predict: of 4 ranks there is no rank 5")
+	for want, opt := range map[string]parallel.Option{
+		"parallel: Predict: unit 0 is nil":                                        parallel.Units(nil),
+		"parallel: Predict: unit 0, a *nn.LinearLayer, is no module of the model": parallel.Units(nn.Linear(2, 2)),
+	} {
+		_, err = parallel.Predict(even(), tensor.Float32, 0, 4, 2, parallel.ZeRO(3), opt)
+		require.EqualError(t, err, want)
+	}
 	for _, err := range together(ranks(t, 2), func(r *rank) error {
 		return withModel(r, even(), []parallel.Option{parallel.ZeRO(1)}, func(d *parallel.DataParallel) error {
 			own := fmt.Sprintf("parallel: rank %d: ", r.comm.Rank())

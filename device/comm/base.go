@@ -203,8 +203,11 @@ func (o *Order) failure() error {
 
 // Follow is Comm.Follow of a backend whose collectives Submit enqueues. A stream that runs no Go functions has none of them behind it.
 func (o *Order) Follow(s device.Stream) error {
+	if why := isnil.Why("stream", s); why != "" || o == nil {
+		return &Error{Backend: "none", Operation: opFollow, Rank: -1, Peer: -1, Detail: why, Err: device.ErrInvalidValue}
+	}
 	executor, ok := s.(device.Executor)
-	if o == nil || !ok || isnil.Value(s) {
+	if !ok {
 		return nil
 	}
 	if err := o.failure(); err != nil || executor.Mode() != device.ExecQueued { // an inline stream has waited: what has failed is known

@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // sizes are the counts per rank that are tried: none, one, odd ones, one that fills blocks, and one of several blocks and messages.
@@ -36,6 +37,9 @@ func (u Suite) Check(c comm.Comm) error {
 	counts := u.Counts
 	if len(counts) == 0 {
 		counts = sizes
+	}
+	if why := isnil.Why("Comm", c); why != "" {
+		return errors.New("commtest: Check: " + why)
 	}
 	queue, err := c.Device().NewStream()
 	if err != nil {
