@@ -259,9 +259,16 @@ func TestData_SaysWhichOptionsDiffer(t *testing.T) {
 		require.True(t, differs.Options)
 		require.Equal(t, 2, differs.Rank)
 		require.Empty(t, differs.Parameter)
-		if i == 2 {
-			require.EqualError(t, differs, "parallel: the options of rank 2 differ from rank 0's: on rank 0 they are ZeRO 0, here ZeRO 1")
-		}
+		require.EqualError(t, differs, "parallel: the options of rank 2 differ from rank 0's: rank 0 has ZeRO 0, and rank 2 has ZeRO 1", "rank %d", i)
+	}
+}
+
+func TestData_SaysWhichUnitsDiffer(t *testing.T) {
+	for i, err := range together(ranks(t, 2), func(r *rank) error {
+		m := nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+		return withModel(r, m, []parallel.Option{parallel.ZeRO(3), parallel.Units(m.At(r.comm.Rank()))}, func(*parallel.DataParallel) error { return nil })
+	}) {
+		require.ErrorContains(t, err, "parallel: the options of rank 1 differ from rank 0's: rank 0 has Units 0, and rank 1 has Units 1", "rank %d", i)
 	}
 }
 
