@@ -37,6 +37,12 @@ type rank struct {
 // ranks are n of them, on a host device each.
 func ranks(t testing.TB, n int) []*rank {
 	t.Helper()
+	return ranksWithin(t, limit, n)
+}
+
+// ranksWithin is ranks with another time limit.
+func ranksWithin(t testing.TB, limit time.Duration, n int) []*rank {
+	t.Helper()
 	devices := make([]device.Device, n)
 	all := make([]*rank, n)
 	for i := range all {

@@ -191,7 +191,8 @@ func TestFollow_HandsTheErrorOfALostGroupOn(t *testing.T) {
 	})
 }
 
-var moreFaults = flag.Int("faults", fulltests.Or(8, 2), "how many random faults each launcher's ranks suffer")
+// Full tests have 200 random faults: these of processes, which take most of a second of a processor each, and those of autograd/parallel's tests, of goroutines.
+var moreFaults = flag.Int("faults", fulltests.Or(6, 2), "how many random faults each launcher's ranks suffer")
 
 func TestFaults_RandomOnes(t *testing.T) {
 	seed := rand.Uint64()
