@@ -25,7 +25,7 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
-// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks; with ZeRO 0, optim's does the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
+// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
 // Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own

@@ -111,6 +111,7 @@ type training struct {
 	dtype      tensor.DType                                   // of the parameters, float32 if 0
 	scaler     func(d *parallel.DataParallel) *amp.GradScaler // nil for none
 	clip       float64
+	read       bool // the norm, when clipping
 	streams    bool // graphs work on another stream than the parameters'
 	steps      int
 	batch      int // of all ranks together
@@ -249,7 +250,11 @@ func (c *training) run(r *rank) (res result, err error) {
 			if err := scaler.Unscale(opt); err != nil {
 				return res, err
 			}
-			if _, err := d.ClipGradNorm(c.clip); err != nil {
+			clip := d.ClipGradNormAsync
+			if c.read {
+				clip = func(maxNorm float64) error { _, err := d.ClipGradNorm(maxNorm); return err }
+			}
+			if err := clip(c.clip); err != nil {
 				return res, err
 			}
 		}
