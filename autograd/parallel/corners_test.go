@@ -13,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -286,8 +287,9 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 			if r.exec, err = tensor.On(r.dev, tensor.WithStream(s), tensor.WithAllocator(r.alloc)); err != nil {
 				return err
 			}
+			over := false
 			if r.comm.Rank() == 1 {
-				r.comm = &lost{Comm: r.comm}
+				r.comm = lost(r.comm, &over)
 			}
 			model := even()
 			if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
@@ -299,9 +301,7 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 				return err
 			}
 			defer func() { _ = d.Close() }()
-			if l, ok := r.comm.(*lost); ok {
-				l.over = true
-			}
+			over = true
 			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
 			defer g.Release()
 			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 64) })
@@ -362,18 +362,18 @@ func onQueue(r *rank, opts []parallel.Option, f func(d *parallel.DataParallel, l
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	gone := &lost{Comm: r.comm}
+	gone := false
 	model := even()
 	if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
 		return err
 	}
 	defer model.Release()
-	d, err := parallel.Data(model, gone, opts...)
+	d, err := parallel.Data(model, lost(r.comm, &gone), opts...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	gone.over = r.comm.Rank() == r.comm.Size()-1
+	gone = r.comm.Rank() == r.comm.Size()-1
 	var graphs []*autograd.Graph
 	defer func() {
 		for _, g := range graphs {
@@ -388,27 +388,12 @@ func onQueue(r *rank, opts []parallel.Option, f func(d *parallel.DataParallel, l
 	})
 }
 
-// lost is a rank that gives up when its stream comes to the next collective.
-type lost struct {
-	comm.Comm
-	over bool
-}
-
-func (l *lost) giveUp(s device.Stream) error {
-	if !l.over {
-		return nil
-	}
-	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return nil })
-}
-
-func (l *lost) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	return errors.Join(l.giveUp(s), l.Comm.AllReduce(s, dst, src, op))
-}
-
-func (l *lost) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	return errors.Join(l.giveUp(s), l.Comm.ReduceScatter(s, dst, src, op))
-}
-
-func (l *lost) AllGather(s device.Stream, dst, src comm.Buffer) error {
-	return errors.Join(l.giveUp(s), l.Comm.AllGather(s, dst, src))
+// lost is a rank that gives up when its stream comes to the next collective, once over is true.
+func lost(c comm.Comm, over *bool) comm.Comm {
+	return commtest.Hooked{Comm: c, Before: func(s device.Stream, _ comm.Call) error {
+		if !*over {
+			return nil
+		}
+		return s.(device.Executor).Submit("lost", func() error { c.Abort(errInjected); return nil })
+	}}
 }

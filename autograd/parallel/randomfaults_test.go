@@ -13,6 +13,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -50,13 +51,19 @@ var ways = map[string]error{"kill": comm.ErrPeer, "stop": comm.ErrTimeout, "allo
 // mortal is the Comm of a rank that is killed, or stopped, at one of its collectives: from then on nothing comes from it.
 type mortal struct {
 	comm.Comm
-	*nth
-	dead atomic.Bool
-	die  func()
+	calls *nth
+	dead  atomic.Bool
+	die   func()
 }
 
-func (m *mortal) lives() error {
-	if !m.dead.Load() && m.call() != nil {
+func newMortal(c comm.Comm, calls *nth, die func()) comm.Comm {
+	m := &mortal{calls: calls, die: die}
+	m.Comm = commtest.Hooked{Comm: c, Before: m.lives}
+	return m
+}
+
+func (m *mortal) lives(device.Stream, comm.Call) error {
+	if !m.dead.Load() && m.calls.call() != nil {
 		m.dead.Store(true)
 		m.die()
 	}
@@ -64,34 +71,6 @@ func (m *mortal) lives() error {
 		return errInjected
 	}
 	return nil
-}
-
-func (m *mortal) Broadcast(s device.Stream, buf comm.Buffer, root int) error {
-	if err := m.lives(); err != nil {
-		return err
-	}
-	return m.Comm.Broadcast(s, buf, root)
-}
-
-func (m *mortal) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := m.lives(); err != nil {
-		return err
-	}
-	return m.Comm.AllReduce(s, dst, src, op)
-}
-
-func (m *mortal) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := m.lives(); err != nil {
-		return err
-	}
-	return m.Comm.ReduceScatter(s, dst, src, op)
-}
-
-func (m *mortal) AllGather(s device.Stream, dst, src comm.Buffer) error {
-	if err := m.lives(); err != nil {
-		return err
-	}
-	return m.Comm.AllGather(s, dst, src)
 }
 
 func (m *mortal) Abort(cause error) {
@@ -110,11 +89,11 @@ func (f *randomFault) prepare(t *testing.T) {
 	r := f.all[f.victim]
 	switch c := r.comm; f.kind {
 	case "kill":
-		r.comm = &mortal{Comm: c, nth: f.calls, die: func() { _ = c.Close() }}
+		r.comm = newMortal(c, f.calls, func() { _ = c.Close() })
 	case "stop":
-		r.comm = &mortal{Comm: c, nth: f.calls, die: func() { <-f.survivorsDone }}
+		r.comm = newMortal(c, f.calls, func() { <-f.survivorsDone })
 	case "collective":
-		r.comm = broken{c, f.calls}
+		r.comm = broken(c, f.calls)
 	case "allocation":
 		e, err := tensor.On(r.dev, tensor.WithAllocator(poor{r.alloc, f.calls}))
 		require.NoError(t, err)
