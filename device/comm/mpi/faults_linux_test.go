@@ -128,7 +128,7 @@ var expected = map[string]string{"kill": "peer", "exit": "peer", "stop": "peer",
 // suffer starts ranks, lets a fault happen, and checks how the others end.
 func (l launcher) suffer(t *testing.T, program string, n int, args arguments, options ...string) {
 	t.Helper()
-	if args.Fault == "kill" && l.killsAll {
+	if args.Fault == "kill" && l.KillsAll {
 		args.Fault = "exit" // what the launcher does is another test
 	}
 	args.TimeLimit = limit
@@ -148,7 +148,7 @@ func (l launcher) suffer(t *testing.T, program string, n int, args arguments, op
 		if rank == args.Victim {
 			continue
 		}
-		what := fmt.Sprintf("%+v: rank %d: %s\n%s", args, rank, o.Text, run.output)
+		what := fmt.Sprintf("%+v: rank %d: %s\n%s", args, rank, o.Text, run.Output)
 		require.Equal(t, expected[args.Fault], o.Kind, what)
 		require.Equal(t, args.Victim, o.Peer, what)
 		require.Equal(t, "AllReduce", o.Operation, what)
@@ -168,13 +168,13 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 			}
 			t.Run(fault, func(t *testing.T) {
 				t.Parallel() // most of the time they wait
-				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.Recover...)
 			})
 		}
 		for _, fault := range []string{"other", "size"}[:fulltests.Or(2, 1)] {
 			t.Run("checked "+fault, func(t *testing.T) {
 				t.Parallel()
-				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.Recover...)
 			})
 		}
 	})
@@ -185,7 +185,7 @@ func TestFollow_HandsTheErrorOfALostGroupOn(t *testing.T) {
 		for _, fault := range []string{"stop", "memory", "other"}[:fulltests.Or(3, 2)] {
 			t.Run(fault, func(t *testing.T) {
 				t.Parallel()
-				l.suffer(t, "follow", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
+				l.suffer(t, "follow", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.Recover...)
 			})
 		}
 	})
@@ -210,7 +210,7 @@ func TestFaults_RandomOnes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %d after %d", args.Fault, n, args.After), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("seed %d: %d ranks, %+v", seed, n, args)
-				l.suffer(t, "fault", n, args, l.recover...)
+				l.suffer(t, "fault", n, args, l.Recover...)
 			})
 		}
 	})
@@ -222,7 +222,7 @@ func TestFaults_TheLauncherEndsAllWhenOneIsKilled(t *testing.T) {
 		run := l.start(t, 3, "fault", arguments{TimeLimit: time.Minute, Victim: 2, Fault: "kill", After: 5})
 		_, err := run.wait(patient)
 		require.Error(t, err)
-		require.Contains(t, run.output.String(), "9", "the signal")
+		require.Contains(t, run.Output.String(), "9", "the signal")
 		run.gone(run.pids())
 	})
 }
@@ -232,8 +232,8 @@ func TestFaults_CtrlCEndsAll(t *testing.T) {
 		run := l.start(t, 3, "fault", arguments{TimeLimit: time.Minute, Victim: 1, Fault: "hang", After: 1})
 		run.until("the ranks have not started", func() bool { return len(run.pids()) == 3 })
 		pids := run.pids()
-		require.NoError(t, run.command.Process.Signal(syscall.SIGINT))
-		if _, err := run.wait(patient); l.name != "MPICH" { // its launcher says 0 now and then
+		require.NoError(t, run.Command.Process.Signal(syscall.SIGINT))
+		if _, err := run.wait(patient); l.Name != "MPICH" { // its launcher says 0 now and then
 			require.Error(t, err)
 		}
 		run.gone(pids)
@@ -272,7 +272,7 @@ func TestFaults_ARankThatGoesOnIsNone(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(run.folder, "enough"), nil, 0o600))
 		all, err := run.wait(patient)
-		require.NoError(t, err, "%v\n%s", all, run.output)
+		require.NoError(t, err, "%v\n%s", all, run.Output)
 		require.Len(t, all, 3)
 	})
 }
