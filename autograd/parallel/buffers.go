@@ -76,6 +76,9 @@ func (d *DataParallel) sendTogether(dt tensor.DType, ts []*tensor.Tensor) error 
 	if err := d.meet(); err != nil {
 		return err
 	}
+	if err := d.follow(); err != nil {
+		return err
+	}
 	if d.comm.Rank() == 0 {
 		return nil // its own
 	}

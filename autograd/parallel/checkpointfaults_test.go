@@ -274,7 +274,7 @@ func TestCheckpoint_EveryCollectiveThatFails(t *testing.T) {
 				}
 				defer model.Release()
 				if r.comm.Rank() == 1 {
-					r.comm = broken{r.comm, n}
+					r.comm = broken(r.comm, n)
 				}
 				d, err := parallel.Data(model, r.comm, parallel.ZeRO(stage))
 				if err != nil {

@@ -8,19 +8,33 @@ import (
 )
 
 // ClipGradNorm scales the gradients of all parameters together, in place, so that their 2-norm, over the parts of all ranks, is at most maxNorm, and returns the norm before. All
-// ranks call it, after the backward pass, and get the same number; it waits for the device. It is optim.ClipGradNorm for what Parameters has. As there, a norm that is not finite is no error, and
-// leaves the gradients as they are.
-func (d *DataParallel) ClipGradNorm(maxNorm float64) (float64, error) {
-	const op = "ClipGradNorm"
+// ranks call it, after the backward pass, and get the same number; it waits for the device, to return that: ClipGradNormAsync does not. It is optim.ClipGradNorm for what Parameters has. As there, a norm that is not
+// finite is no error, and leaves the gradients as they are.
+func (d *DataParallel) ClipGradNorm(maxNorm float64) (norm float64, err error) {
+	err = d.clipped("ClipGradNorm", maxNorm, func(t *tensor.Tensor) error {
+		norm, err = t.Item()
+		return err
+	})
+	return norm, err
+}
+
+// ClipGradNormAsync is ClipGradNorm without the norm: the norm of the rank's part, the sum over the ranks and the scaling follow each other on the streams, and nothing waits for the device, as with
+// optim.ClipGradNormAsync. All ranks call it, or ClipGradNorm.
+func (d *DataParallel) ClipGradNormAsync(maxNorm float64) error {
+	return d.clipped("ClipGradNormAsync", maxNorm, func(*tensor.Tensor) error { return nil })
+}
+
+// clipped clips, and shows the norm to read.
+func (d *DataParallel) clipped(op string, maxNorm float64, read func(norm *tensor.Tensor) error) error {
 	switch {
 	case d == nil || d.comm == nil:
-		return 0, &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
+		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case !(maxNorm >= 0):
-		return 0, d.mistake(op, "norm %v; it must not be negative", maxNorm)
+		return d.mistake(op, "norm %v; it must not be negative", maxNorm)
 	case d.closed:
-		return 0, d.mistake(op, "the DataParallel is closed")
+		return d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:
-		return 0, d.broken
+		return d.broken
 	}
 	var grads []*tensor.Tensor
 	for _, p := range d.Parameters() {
@@ -28,28 +42,27 @@ func (d *DataParallel) ClipGradNorm(maxNorm float64) (float64, error) {
 			grads = append(grads, g)
 		}
 	}
-	norm, err := d.clip(op, grads, maxNorm)
-	return norm, d.fatal(op, err)
+	return d.fatal(op, d.clip(grads, maxNorm, read))
 }
 
-func (d *DataParallel) clip(op string, grads []*tensor.Tensor, maxNorm float64) (float64, error) {
+func (d *DataParallel) clip(grads []*tensor.Tensor, maxNorm float64, read func(norm *tensor.Tensor) error) error {
 	norm, err := steps.GradNorm(d.exec, grads, 2)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { norm.Release() }()
 	if d.set.stage > 0 {
 		whole, err := d.joinNorm(norm)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		norm.Release()
 		norm = whole
 	}
 	if err := steps.ClipGradNorm(grads, norm, maxNorm, false); err != nil {
-		return 0, err
+		return err
 	}
-	return norm.Item()
+	return read(norm)
 }
 
 // joinNorm is the norm of all ranks' parts.
@@ -79,11 +92,11 @@ func (d *DataParallel) agree(op string, t *tensor.Tensor, how comm.Op) error {
 	if err := d.allReduce(op, t, how); err != nil {
 		return err
 	}
-	err := order(d.side.Stream(), t.Exec().Stream())
-	if err != nil {
+	if err := order(d.side.Stream(), t.Exec().Stream()); err != nil {
 		_ = d.side.Stream().Synchronize(context.Background()) // t is released next
+		return err
 	}
-	return err
+	return d.comm.Follow(t.Exec().Stream())
 }
 
 // AgreeOverflow makes all ranks have found an infinite or NaN gradient if one of them has, in the flag found, one float32 that is not 0 then. It is what an amp.GradScaler asks for

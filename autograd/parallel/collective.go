@@ -98,7 +98,15 @@ func (d *DataParallel) wrong(op string, err error) error {
 }
 
 func (d *DataParallel) mistake(op, format string, args ...any) error {
-	return &Error{Op: op, Rank: d.comm.Rank(), Detail: fmt.Sprintf(format, args...)}
+	return &Error{Op: op, Rank: d.rank(), Detail: fmt.Sprintf(format, args...)}
+}
+
+// rank is this one's number; for Predict, which has no group, -1.
+func (d *DataParallel) rank() int {
+	if d.comm == nil {
+		return -1
+	}
+	return d.comm.Rank()
 }
 
 // mark tells meters of memory what an array is for: reports have it in the line of the model.

@@ -5,7 +5,10 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+	"github.com/cistern-ml/cistern/internal/isnil"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -14,8 +17,8 @@ import (
 // manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first.
 func (d *DataParallel) manifest(all []nn.Named) []string {
 	lines := make([]string, 0, len(all)+1)
-	lines = append(lines, fmt.Sprintf("options\tZeRO %d; buckets of %d and %d bytes; FindUnused %v; GradientsInParts %v; BroadcastBuffers %v; SyncBatchNorm %v; MasterWeights %v; %d units", d.set.stage,
-		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, len(d.set.units)))
+	lines = append(lines, fmt.Sprintf("options\tZeRO %d; buckets of %d and %d bytes; FindUnused %v; GradientsInParts %v; BroadcastBuffers %v; SyncBatchNorm %v; MasterWeights %v; Units %s", d.set.stage,
+		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, d.unitPaths()))
 	for _, n := range all {
 		t := n.Parameter.Tensor()
 		line := fmt.Sprintf("%s\t%s %v", n.Name, t.DType(), []int(t.Shape()))
@@ -25,6 +28,26 @@ func (d *DataParallel) manifest(all []nn.Named) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unitPaths says where in the model the modules of Units are.
+func (d *DataParallel) unitPaths() string {
+	places := map[autograd.Located]string{}
+	for path, m := range nn.NamedModules(d.model) {
+		if at := nn.LocatedIn(key, m); at != nil {
+			places[at] = path
+		}
+	}
+	paths := make([]string, len(d.set.units))
+	for i, m := range d.set.units {
+		if isnil.Value(m) { // refused when the units are made
+			continue
+		}
+		if at := nn.LocatedIn(key, m); at != nil {
+			paths[i] = places[at]
+		}
+	}
+	return excerpt.List(paths)
 }
 
 // compare is a *MismatchError on all ranks if the manifests of any two differ.
@@ -61,49 +84,55 @@ func (d *DataParallel) difference(lines []string, text string, length int) error
 			break
 		}
 	}
-	all, err := d.gatherNumbers(op, at)
+	own := ""
+	if at >= 0 && at < int64(len(lines)) {
+		own = lines[at]
+	}
+	all, err := d.gatherNumbers(op, at, int64(len(own)))
 	if err != nil {
 		return err
 	}
-	for rank, at := range all {
-		if at >= 0 {
-			return mismatch(rank, int(at), want, lines)
+	for rank := range d.comm.Size() {
+		at, n := all[2*rank], all[2*rank+1]
+		if at < 0 {
+			continue
 		}
+		there, err := d.broadcastBytes(op, []byte(own), int(n), rank) // what that rank has, for the errors of the others
+		if err != nil {
+			return err
+		}
+		return mismatch(rank, int(at), want, string(there))
 	}
 	return &MismatchError{Rank: 0} // not reached: some hash differed
 }
 
-func mismatch(rank, at int, want, here []string) error {
-	e := &MismatchError{Rank: rank, Here: "missing"}
+// mismatch is the error of a rank whose line at is another one than rank 0's, "" if it has fewer.
+func mismatch(rank, at int, want []string, there string) error {
+	name, have, _ := strings.Cut(there, "\t")
+	e := &MismatchError{Rank: rank, Have: have}
+	if at == 0 { // the line of manifest that is no parameter's
+		e.Options = true
+		_, e.Want, _ = strings.Cut(want[0], "\t")
+		e.Want, e.Have = different(e.Want, e.Have)
+		return e
+	}
 	if at < len(want) {
 		e.Parameter, e.Want, _ = strings.Cut(want[at], "\t")
 	}
-	if at == 0 { // the line of manifest that is no parameter's
-		e.Options, e.Parameter = true, ""
-		_, own, _ := strings.Cut(here[0], "\t")
-		e.Want, e.Here = different(e.Want, own)
-		return e
-	}
-	if at < len(here) {
-		name, what, _ := strings.Cut(here[at], "\t")
-		if e.Here = what; name != e.Parameter {
-			e.Here = name + ", " + what
-		}
+	if there != "" && name != e.Parameter {
+		e.Have = excerpt.Quote(name) + ", " + have
 	}
 	return e
 }
 
-// different are those of two lists of settings that differ; on the rank with the same as rank 0 all of them.
-func different(want, here string) (string, string) {
-	a, b := strings.Split(want, "; "), strings.Split(here, "; ")
+// different are those of two lists of settings that differ.
+func different(want, have string) (string, string) {
+	a, b := strings.Split(want, "; "), strings.Split(have, "; ")
 	var x, y []string
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
 			x, y = append(x, a[i]), append(y, b[i])
 		}
-	}
-	if len(x) == 0 {
-		return want, here
 	}
 	return strings.Join(x, "; "), strings.Join(y, "; ")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -174,6 +175,46 @@ func TestRun_OfNoFunctionIsRefused(t *testing.T) {
 	}
 }
 
+// A pass without an input or a graph has no place for an error, and the other ranks would wait for what it sends.
+func TestForward_OfNilIsRefusedOnAllRanks(t *testing.T) {
+	for name, c := range map[string]struct {
+		want error
+		text string
+		pass func(d *parallel.DataParallel) *autograd.Variable
+	}{
+		"Forward": {autograd.ErrNilVariable, "parallel: rank 1: Forward: nil variable", func(d *parallel.DataParallel) *autograd.Variable { return d.Forward(nil) }},
+		"Run":     {autograd.ErrNilGraph, "parallel: rank 1: Run: nil graph", func(d *parallel.DataParallel) *autograd.Variable { return d.Run(nil, nil) }},
+	} {
+		for stage := range 4 {
+			all := ranks(t, 2)
+			errs := together(all, func(r *rank) error {
+				return withModel(r, even(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					if r.comm.Rank() == 0 {
+						return r.backward(d, 64)
+					}
+					v := c.pass(d)
+					require.ErrorIs(t, v.Graph().Err(), c.want, "%s, ZeRO %d", name, stage)
+					_, err := v.Item()
+					require.ErrorContains(t, err, c.text)
+					_, gathered := d.Gather(1)
+					require.ErrorIs(t, gathered, c.want, "the group has ended")
+					return v.Backward()
+				})
+			})
+			require.ErrorIs(t, errs[0], comm.ErrAborted, "%s, ZeRO %d", name, stage)
+			require.ErrorContains(t, errs[0], "rank 1")
+			require.ErrorIs(t, errs[1], c.want, "%s, ZeRO %d", name, stage)
+			requireNothingKept(t, all)
+		}
+	}
+	require.NoError(t, alone(t, even(), nil, func(r *rank, d *parallel.DataParallel) error {
+		require.NoError(t, d.Close())
+		require.ErrorIs(t, d.Forward(nil).Graph().Err(), autograd.ErrNilVariable, "and a closed one has no group to end")
+		return r.comm.Barrier(t.Context())
+	}))
+	require.Nil(t, (*parallel.DataParallel)(nil).Forward(nil))
+}
+
 // What is said of calls that nobody can make.
 func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	var none *parallel.DataParallel
@@ -185,6 +226,13 @@ func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	require.EqualError(t, err, "parallel: NewSampler: of 4 ranks there is no rank 5")
 	_, err = parallel.Predict(even(), tensor.Float32, 5, 4, 2)
 	require.EqualError(t, err, "parallel: Predict: of 4 ranks there is no rank 5")
+	for want, opt := range map[string]parallel.Option{
+		"parallel: Predict: unit 0 is nil":                                        parallel.Units(nil),
+		"parallel: Predict: unit 0, a *nn.LinearLayer, is no module of the model": parallel.Units(nn.Linear(2, 2)),
+	} {
+		_, err = parallel.Predict(even(), tensor.Float32, 0, 4, 2, parallel.ZeRO(3), opt)
+		require.EqualError(t, err, want)
+	}
 	for _, err := range together(ranks(t, 2), func(r *rank) error {
 		return withModel(r, even(), []parallel.Option{parallel.ZeRO(1)}, func(d *parallel.DataParallel) error {
 			own := fmt.Sprintf("parallel: rank %d: ", r.comm.Rank())
@@ -195,6 +243,7 @@ func TestErrors_SayWhoseTheyAre(t *testing.T) {
 			}
 			_, err := d.ClipGradNorm(1)
 			require.EqualError(t, err, own+"ClipGradNorm: the DataParallel is closed")
+			require.EqualError(t, d.ClipGradNormAsync(-1), own+"ClipGradNormAsync: norm -1; it must not be negative")
 			require.EqualError(t, d.AgreeOverflow(nil), own+"AgreeOverflow: the DataParallel is closed")
 			return nil
 		})
@@ -212,9 +261,16 @@ func TestData_SaysWhichOptionsDiffer(t *testing.T) {
 		require.True(t, differs.Options)
 		require.Equal(t, 2, differs.Rank)
 		require.Empty(t, differs.Parameter)
-		if i == 2 {
-			require.EqualError(t, differs, "parallel: the options of rank 2 differ from rank 0's: on rank 0 they are ZeRO 0, here ZeRO 1")
-		}
+		require.EqualError(t, differs, "parallel: the options of rank 2 differ from rank 0's: rank 0 has ZeRO 0, and rank 2 has ZeRO 1", "rank %d", i)
+	}
+}
+
+func TestData_SaysWhichUnitsDiffer(t *testing.T) {
+	for i, err := range together(ranks(t, 2), func(r *rank) error {
+		m := nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64))
+		return withModel(r, m, []parallel.Option{parallel.ZeRO(3), parallel.Units(m.At(r.comm.Rank()))}, func(*parallel.DataParallel) error { return nil })
+	}) {
+		require.ErrorContains(t, err, "parallel: the options of rank 1 differ from rank 0's: rank 0 has Units 0, and rank 1 has Units 1", "rank %d", i)
 	}
 }
 
@@ -231,8 +287,9 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 			if r.exec, err = tensor.On(r.dev, tensor.WithStream(s), tensor.WithAllocator(r.alloc)); err != nil {
 				return err
 			}
+			over := false
 			if r.comm.Rank() == 1 {
-				r.comm = &lost{Comm: r.comm}
+				r.comm = lost(r.comm, &over)
 			}
 			model := even()
 			if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
@@ -244,9 +301,7 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 				return err
 			}
 			defer func() { _ = d.Close() }()
-			if l, ok := r.comm.(*lost); ok {
-				l.over = true
-			}
+			over = true
 			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
 			defer g.Release()
 			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 64) })
@@ -262,29 +317,83 @@ func TestWhole_WaitsForTheGroup(t *testing.T) {
 	}
 }
 
-// lost is a rank that does not come to collectives any more: its group ends when they are reached.
-type lost struct {
-	comm.Comm
-	over bool
+// On streams that are queues a lost group must show in what reads a number that depends on it: a loss, a gradient, a parameter.
+func TestItem_OfWhatALostGroupHasNotMadeIsItsError(t *testing.T) {
+	for stage := range 4 {
+		for name, read := range map[string]func(d *parallel.DataParallel, loss func() *autograd.Variable) error{
+			"Backward, gradient": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				_, err := d.Parameters()[0].Grad().Float64s()
+				return err
+			},
+			"Backward, loss of the next pass": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				d.ZeroGrad()
+				_, err := loss().Item()
+				return err
+			},
+		} {
+			all := ranks(t, 3)
+			errs := together(all, func(r *rank) error {
+				return onQueue(r, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel, loss func() *autograd.Variable) error { return read(d, loss) })
+			})
+			for i, err := range errs[:2] {
+				var of *comm.Error
+				require.ErrorAs(t, err, &of, "ZeRO %d, %s, rank %d", stage, name, i)
+				require.ErrorIs(t, err, comm.ErrAborted)
+				require.Equal(t, 2, of.Peer, "%v", err)
+				require.NotEmpty(t, of.Operation)
+				require.Equal(t, i, of.Rank)
+			}
+			require.ErrorIs(t, errs[2], errInjected, "ZeRO %d, %s", stage, name)
+			requireNothingKept(t, all)
+		}
+	}
 }
 
-func (l *lost) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if !l.over {
-		return l.Comm.AllReduce(s, dst, src, op)
+// onQueue is a model whose stream is a queue, in a group whose last rank is lost after Data. loss is that of a pass.
+func onQueue(r *rank, opts []parallel.Option, f func(d *parallel.DataParallel, loss func() *autograd.Variable) error) error {
+	s, err := r.dev.NewStream()
+	if err != nil {
+		return err
 	}
-	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+	defer func() { _ = s.Close() }()
+	gone := false
+	model := even()
+	if err := model.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc), nn.WithStream(s)); err != nil {
+		return err
+	}
+	defer model.Release()
+	d, err := parallel.Data(model, lost(r.comm, &gone), opts...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	gone = r.comm.Rank() == r.comm.Size()-1
+	var graphs []*autograd.Graph
+	defer func() {
+		for _, g := range graphs {
+			g.Release()
+		}
+	}()
+	return f(d, func() *autograd.Variable {
+		g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.WithStream(s))
+		graphs = append(graphs, g)
+		x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 64) })
+		return d.Forward(x).Square().Mean(nil, false)
+	})
 }
 
-func (l *lost) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if !l.over {
-		return l.Comm.ReduceScatter(s, dst, src, op)
-	}
-	return l.AllReduce(s, dst, src, op)
-}
-
-func (l *lost) AllGather(s device.Stream, dst, src comm.Buffer) error {
-	if !l.over {
-		return l.Comm.AllGather(s, dst, src)
-	}
-	return s.(device.Executor).Submit("lost", func() error { l.Comm.Abort(errInjected); return errInjected })
+// lost is a rank that gives up when its stream comes to the next collective, once over is true.
+func lost(c comm.Comm, over *bool) comm.Comm {
+	return commtest.Hooked{Comm: c, Before: func(s device.Stream, _ comm.Call) error {
+		if !*over {
+			return nil
+		}
+		return s.(device.Executor).Submit("lost", func() error { c.Abort(errInjected); return nil })
+	}}
 }

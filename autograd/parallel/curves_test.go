@@ -1,13 +1,10 @@
 package parallel_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -21,6 +18,7 @@ import (
 	"github.com/cistern-ml/cistern/device/comm/mpi"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/internal/fulltests"
+	"github.com/cistern-ml/cistern/internal/ranktest"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -144,44 +142,21 @@ func curvesOfRank(folder string) (err error) {
 
 func TestCurves_UnderMPI(t *testing.T) {
 	steps := fulltests.Or(100, 6)
-	for name, command := range map[string][]string{
-		"Open MPI": {"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"},
-		"MPICH":    {"mpiexec.hydra"},
-	} {
+	ranktest.WithLaunchers(t, func(t *testing.T, l ranktest.Launcher) {
 		for _, n := range []int{2, 4}[:fulltests.Or(2, 1)] {
-			t.Run(fmt.Sprintf("%s, %d ranks", name, n), func(t *testing.T) {
-				if _, err := exec.LookPath(command[0]); err != nil {
-					if os.Getenv("CISTERN_TEST_MPI") == "require" {
-						t.Fatalf("%s is not installed", command[0])
-					}
-					t.Skipf("SKIPPED: %s is not installed", command[0])
-				}
+			t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 				folder := t.TempDir()
-				launch(t, append(append([]string{}, command...), "-n", strconv.Itoa(n)), curvesFolder+"="+folder, fmt.Sprintf("%s=%d", curvesSteps, steps))
+				line := append(append([]string{}, l.Command...), "-n", strconv.Itoa(n), ranktest.Binary(t))
+				run := ranktest.Start(t, line, curvesFolder+"="+folder, fmt.Sprintf("%s=%d", curvesSteps, steps))
+				late, err := run.Wait(4 * time.Minute)
+				require.NoError(t, err, "late %v: %s", late, run.Output)
 				mean := meanCurves(t, folder, n)
 				for _, c := range curves() {
 					requireCurve(t, c, n, steps, mean[c.String()])
 				}
 			})
 		}
-	}
-}
-
-// launch runs this test binary under a launcher.
-func launch(t *testing.T, line []string, env ...string) {
-	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	temporary, err := os.MkdirTemp("", "mpi") // Open MPI's sockets need a short path
-	require.NoError(t, err)
-	defer os.RemoveAll(temporary)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, line[0], append(line[1:], self)...)
-	c.Env = append(append(os.Environ(), env...), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "TMPDIR="+temporary)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	require.NoError(t, c.Run(), "%s", &out)
+	})
 }
 
 // meanCurves is the mean of the ranks' losses.

@@ -25,7 +25,7 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
-// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks; with ZeRO 0, optim's does the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
+// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
 // Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own
@@ -55,7 +55,8 @@
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
 // allows them). When a rank cannot go on, because Run or a backward pass has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
 // On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
-// something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), and not with a wait for the program's own stream, such as Item of a loss.
+// something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
+// LaunchError whose cause is the *comm.Error.
 //
 // A program does the same for what fails elsewhere:
 //

@@ -39,28 +39,32 @@ func (e *Error) Error() string {
 // Unwrap is what it was caused by.
 func (e *Error) Unwrap() error { return e.Err }
 
-// MismatchError says that the model of a rank is not that of rank 0. All ranks return it.
+// MismatchError says that the model of a rank is not that of rank 0. All ranks return the same one.
 type MismatchError struct {
 	Rank      int    // the first one that differs
 	Parameter string // the first parameter or buffer that differs, by rank 0's name; empty if the rank has more than rank 0
-	Here      string // what it is on this rank
-	Want      string // what it is on rank 0
-	Options   bool   // it is the options that differ, and Parameter is empty: Here and Want have those that do
+	Have      string // what Rank has in its place, with the name if that is another; empty if it has nothing there
+	Want      string // what rank 0 has; empty if it has nothing there
+	Options   bool   // it is the options that differ, and Parameter is empty: Have and Want are those that do
 }
 
-// Error names the rank and the parameter.
+// Error names the rank and the parameter, and says what both have.
 func (e *MismatchError) Error() string {
+	have, want := e.Have, e.Want
+	if have == "" {
+		have = "nothing"
+	}
+	if want == "" {
+		want = "nothing"
+	}
 	if e.Options {
-		return fmt.Sprintf("parallel: the options of rank %d differ from rank 0's: on rank 0 they are %s, here %s", e.Rank, e.Want, e.Here)
+		return fmt.Sprintf("parallel: the options of rank %d differ from rank 0's: rank 0 has %s, and rank %d has %s", e.Rank, want, e.Rank, have)
 	}
-	if e.Parameter == "" {
-		return fmt.Sprintf("parallel: rank %d has more parameters or buffers than rank 0", e.Rank)
+	place := ""
+	if e.Parameter != "" {
+		place = ", first in " + excerpt.Quote(e.Parameter)
 	}
-	text := fmt.Sprintf("parallel: the model of rank %d differs from rank 0's, first in %s: on rank 0 it is %s", e.Rank, excerpt.Quote(e.Parameter), e.Want)
-	if e.Here != e.Want {
-		text += ", here " + e.Here
-	}
-	return text
+	return fmt.Sprintf("parallel: the model of rank %d differs from rank 0's%s: rank 0 has %s, and rank %d has %s", e.Rank, place, want, e.Rank, have)
 }
 
 // UnusedError says that a backward pass left parameters without a gradient, on which the other ranks would wait for ever.

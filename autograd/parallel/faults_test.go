@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/device/sim"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/memory"
@@ -47,37 +48,8 @@ func (p poor) Alloc(bytes uint64, s device.Stream) (memory.Block, error) {
 }
 
 // broken is a Comm of which one call fails.
-type broken struct {
-	comm.Comm
-	*nth
-}
-
-func (b broken) Broadcast(s device.Stream, buf comm.Buffer, root int) error {
-	if err := b.call(); err != nil {
-		return err
-	}
-	return b.Comm.Broadcast(s, buf, root)
-}
-
-func (b broken) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := b.call(); err != nil {
-		return err
-	}
-	return b.Comm.AllReduce(s, dst, src, op)
-}
-
-func (b broken) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := b.call(); err != nil {
-		return err
-	}
-	return b.Comm.ReduceScatter(s, dst, src, op)
-}
-
-func (b broken) AllGather(s device.Stream, dst, src comm.Buffer) error {
-	if err := b.call(); err != nil {
-		return err
-	}
-	return b.Comm.AllGather(s, dst, src)
+func broken(c comm.Comm, n *nth) comm.Comm {
+	return commtest.Hooked{Comm: c, Before: func(device.Stream, comm.Call) error { return n.call() }}
 }
 
 // small is a training that a test can repeat many times.
@@ -143,7 +115,7 @@ func TestData_EveryAllocationThatFailsEndsAllRanks(t *testing.T) {
 }
 
 func TestData_EveryCollectiveThatFailsEndsAllRanks(t *testing.T) {
-	failsEverywhere(t, 3, func(r *rank, n *nth) { r.comm = broken{r.comm, n} })
+	failsEverywhere(t, 3, func(r *rank, n *nth) { r.comm = broken(r.comm, n) })
 }
 
 // frees are the kinds of calls that only frees and waits make, whose failure has nobody to tell: the allocator tries again.

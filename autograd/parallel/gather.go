@@ -57,7 +57,7 @@ func (d *DataParallel) use(b *bucket) error {
 		return err
 	}
 	b.waited = true
-	return nil
+	return d.comm.Follow(d.on.Stream())
 }
 
 // place gives the parameters of a bucket their values.

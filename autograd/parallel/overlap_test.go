@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -80,23 +81,18 @@ func (p *pace) layer() error {
 	return err
 }
 
-// pacer is a Comm with slow links.
-type pacer struct {
-	comm.Comm
-	p *pace
-}
-
-func (c pacer) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	return c.send(s, src, func() error { return c.Comm.AllReduce(s, dst, src, op) })
-}
-
-func (c pacer) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	return c.send(s, src, func() error { return c.Comm.ReduceScatter(s, dst, src, op) })
+// pacer is a Comm with slow links, for reductions.
+func pacer(c comm.Comm, p *pace) comm.Comm {
+	return commtest.Hooked{Comm: c, Before: func(s device.Stream, call comm.Call) error {
+		if call.Operation != "AllReduce" && call.Operation != "ReduceScatter" {
+			return nil
+		}
+		return p.send(s, call.Src)
+	}}
 }
 
 // send notes when the links begin and end with it: not before it was enqueued, and not before they have ended with the one before.
-func (c pacer) send(s device.Stream, src comm.Buffer, do func() error) error {
-	p := c.p
+func (p *pace) send(s device.Stream, src comm.Buffer) error {
 	p.mu.Lock()
 	took := time.Duration(float64(src.Bytes()) / bytesPerSecond * float64(time.Second))
 	p.sent += took
@@ -104,7 +100,7 @@ func (c pacer) send(s device.Stream, src comm.Buffer, do func() error) error {
 	p.queued++
 	number := p.queued
 	p.mu.Unlock()
-	err := s.(device.Executor).Submit("slow links", func() error {
+	return s.(device.Executor).Submit("slow links", func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		err := p.until(func() bool { return p.layers >= min(number, layersOfPass-1) })
@@ -112,7 +108,6 @@ func (c pacer) send(s device.Stream, src comm.Buffer, do func() error) error {
 		p.moved.Broadcast()
 		return err
 	})
-	return errors.Join(err, do())
 }
 
 // between is what is between two layers: backward comes through it when it has finished the gradients of the later one.
@@ -135,7 +130,7 @@ func paced(t *testing.T, stage int, buckets int, strict bool) (step, compute, se
 	paces := []*pace{newPace(false), newPace(false)}
 	for i, err := range together(all, func(r *rank) error {
 		p := paces[r.comm.Rank()]
-		r.comm = pacer{r.comm, p}
+		r.comm = pacer(r.comm, p)
 		layers := make([]nn.Layer, layersOfPass)
 		for i := range layers {
 			layers[i] = nn.Linear(width, width, nn.NoBias())

@@ -217,8 +217,16 @@ func (d *DataParallel) behind() error {
 	return order(d.on.Stream(), d.side.Stream())
 }
 
-// ahead makes what comes on those streams wait for the collectives so far.
+// ahead makes what comes on those streams wait for the collectives so far, and fail if one of them does: what it reads would be something that nobody has made.
 func (d *DataParallel) ahead() error {
+	if err := d.join(); err != nil {
+		return err
+	}
+	return d.follow()
+}
+
+// join is the wait alone.
+func (d *DataParallel) join() error {
 	if err := order(d.side.Stream(), d.exec.Stream()); err != nil {
 		return err
 	}
@@ -228,9 +236,20 @@ func (d *DataParallel) ahead() error {
 	return order(d.side.Stream(), d.on.Stream())
 }
 
-// meet is ahead where memory is released next, also when there is no event to wait for.
+// follow hands errors of the collectives so far on to those streams.
+func (d *DataParallel) follow() error {
+	if err := d.comm.Follow(d.exec.Stream()); err != nil {
+		return err
+	}
+	if d.on.Stream().ID() == d.exec.Stream().ID() {
+		return nil
+	}
+	return d.comm.Follow(d.on.Stream())
+}
+
+// meet is join where memory is released next, also when there is no event to wait for.
 func (d *DataParallel) meet() error {
-	err := d.ahead()
+	err := d.join()
 	if err != nil {
 		_ = d.side.Stream().Synchronize(context.Background()) // it tells what the other error has not
 	}
@@ -321,7 +340,7 @@ func (d *DataParallel) NoSync(f func() error) error {
 func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 	g := x.Graph()
 	if g == nil {
-		return nil
+		return d.nowhere("Forward", autograd.ErrNilVariable)
 	}
 	if d == nil || d.comm == nil {
 		return g.Refuse("parallel", &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
@@ -335,10 +354,10 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
 // the same passes. An error of f in a graph that trains, or of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
-// ends it with Comm.Abort.
+// ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
-		return nil
+		return d.nowhere("Run", autograd.ErrNilGraph)
 	}
 	if f == nil && d != nil && d.comm != nil {
 		return g.Refuse("parallel", d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
@@ -356,6 +375,18 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 		_ = d.fatal("Run", err) // the graph has told it
 	}
 	return v
+}
+
+// nowhere is the result of a forward pass that has no graph, and so no place for its error: one of a graph of its own, whose Err it is. It ends the group, as the others wait for what the pass would
+// send.
+func (d *DataParallel) nowhere(op string, err error) *autograd.Variable {
+	if d == nil || d.comm == nil {
+		return nil // which is ErrNilVariable wherever it is used
+	}
+	if err = d.wrong(op, err); !d.closed {
+		err = d.fatal(op, err)
+	}
+	return autograd.NewGraph(d.exec.Device()).Refuse("parallel", err)
 }
 
 // begin prepares for a forward pass in g.
@@ -394,7 +425,10 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	}
 	d.on = g.Exec()
 	d.markShards()
-	err := d.refresh()
+	err := d.follow() // also where this pass sends nothing: the parameters may be what a lost group has left
+	if err == nil {
+		err = d.refresh()
+	}
 	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()
 	}

@@ -90,7 +90,7 @@ func (d *DataParallel) predicted(entries []entry) ([]flat, error) {
 	if d.set.stage < 3 {
 		return bucketed(entries, reversed(len(entries)), d.set.first, d.set.rest, d.set.stage > 0), nil
 	}
-	units, err := d.unitList()
+	units, err := d.unitList("Predict")
 	if err != nil {
 		return nil, err
 	}

@@ -57,16 +57,17 @@ func TestData_NamesRankAndParameterThatDiffer(t *testing.T) {
 	models := map[string]struct {
 		model     func() nn.Layer
 		parameter string
+		text      string
 	}{
-		"shape":   {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 7)) }, "1.weight"},
-		"fewer":   {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4)) }, "1.weight"},
-		"more":    {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(2, 2)) }, ""},
-		"no bias": {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4, nn.NoBias()), nn.Linear(4, 2)) }, "0.bias"},
+		"shape":   {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 7)) }, "1.weight", `, first in "1.weight": rank 0 has float32 [2 4], trained, and rank 2 has float32 [7 4], trained`},
+		"fewer":   {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4)) }, "1.weight", `, first in "1.weight": rank 0 has float32 [2 4], trained, and rank 2 has nothing`},
+		"more":    {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(2, 2)) }, "", `: rank 0 has nothing, and rank 2 has "2.weight", float32 [2 2], trained`},
+		"no bias": {func() nn.Layer { return nn.Sequential(nn.Linear(3, 4, nn.NoBias()), nn.Linear(4, 2)) }, "0.bias", `, first in "0.bias": rank 0 has float32 [4], trained, and rank 2 has "1.weight", float32 [2 4], trained`},
 		"not trained": {func() nn.Layer {
 			m := nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 			m.At(1).Parameters()[1].SetRequiresGrad(false)
 			return m
-		}, "1.bias"},
+		}, "1.bias", `, first in "1.bias": rank 0 has float32 [2], trained, and rank 2 has float32 [2]`},
 	}
 	for name, c := range models {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +84,7 @@ func TestData_NamesRankAndParameterThatDiffer(t *testing.T) {
 				require.ErrorAs(t, err, &e, "rank %d", i)
 				require.Equal(t, 2, e.Rank)
 				require.Equal(t, c.parameter, e.Parameter, err)
+				require.EqualError(t, e, "parallel: the model of rank 2 differs from rank 0's"+c.text, "on all ranks")
 			}
 			requireNothingKept(t, all)
 		})

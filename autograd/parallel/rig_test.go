@@ -37,6 +37,12 @@ type rank struct {
 // ranks are n of them, on a host device each.
 func ranks(t testing.TB, n int) []*rank {
 	t.Helper()
+	return ranksWithin(t, limit, n)
+}
+
+// ranksWithin is ranks with another time limit.
+func ranksWithin(t testing.TB, limit time.Duration, n int) []*rank {
+	t.Helper()
 	devices := make([]device.Device, n)
 	all := make([]*rank, n)
 	for i := range all {
@@ -105,6 +111,7 @@ type training struct {
 	dtype      tensor.DType                                   // of the parameters, float32 if 0
 	scaler     func(d *parallel.DataParallel) *amp.GradScaler // nil for none
 	clip       float64
+	read       bool // the norm, when clipping
 	streams    bool // graphs work on another stream than the parameters'
 	steps      int
 	batch      int // of all ranks together
@@ -243,7 +250,11 @@ func (c *training) run(r *rank) (res result, err error) {
 			if err := scaler.Unscale(opt); err != nil {
 				return res, err
 			}
-			if _, err := d.ClipGradNorm(c.clip); err != nil {
+			clip := d.ClipGradNormAsync
+			if c.read {
+				clip = func(maxNorm float64) error { _, err := d.ClipGradNorm(maxNorm); return err }
+			}
+			if err := clip(c.clip); err != nil {
 				return res, err
 			}
 		}

@@ -20,7 +20,7 @@ type unit struct {
 
 // arrangeUnits shards the parameters by units.
 func (d *DataParallel) arrangeUnits() error {
-	units, err := d.unitList()
+	units, err := d.unitList("Data")
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (d *DataParallel) arrangeUnits() error {
 }
 
 // unitList is what Units has given, or the parts of the model.
-func (d *DataParallel) unitList() ([]unit, error) {
+func (d *DataParallel) unitList(op string) ([]unit, error) {
 	modules := d.set.units
 	if len(modules) == 0 {
 		modules = partsOf(d.model)
@@ -65,17 +65,17 @@ func (d *DataParallel) unitList() ([]unit, error) {
 	var units []unit
 	for i, m := range modules {
 		if isnil.Value(m) {
-			return nil, d.mistake("Data", "unit %d is nil", i)
+			return nil, d.mistake(op, "unit %d is nil", i)
 		}
 		at := nn.LocatedIn(key, m)
 		if at == nil {
 			if len(d.set.units) > 0 {
-				return nil, d.mistake("Data", "unit %d, a %T, does not embed nn.Base, whose Scope says when it runs", i, m)
+				return nil, d.mistake(op, "unit %d, a %T, does not embed nn.Base, whose Scope says when it runs", i, m)
 			}
 			continue
 		}
 		if !mine[at] {
-			return nil, d.mistake("Data", "unit %d, a %T, is no module of the model", i, m)
+			return nil, d.mistake(op, "unit %d, a %T, is no module of the model", i, m)
 		}
 		u := unit{at, map[autograd.Located]bool{}}
 		for part := range nn.Modules(m) {

@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -118,34 +119,20 @@ func TestBackward_SendsWhileItGoesOn(t *testing.T) {
 }
 
 // held is a Comm whose reductions wait, on their stream, until the test opens a gate.
-type held struct {
-	comm.Comm
-	gate chan struct{}
-}
-
-func (h held) wait(s device.Stream) error {
-	return s.(device.Executor).Submit("gate", func() error {
-		select {
-		case <-h.gate:
+func held(c comm.Comm, gate <-chan struct{}) comm.Comm {
+	return commtest.Hooked{Comm: c, Before: func(s device.Stream, call comm.Call) error {
+		if call.Operation != "AllReduce" && call.Operation != "ReduceScatter" {
 			return nil
-		case <-time.After(limit):
-			return errors.New("backward waits for a reduction before it is done")
 		}
-	})
-}
-
-func (h held) AllReduce(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := h.wait(s); err != nil {
-		return err
-	}
-	return h.Comm.AllReduce(s, dst, src, op)
-}
-
-func (h held) ReduceScatter(s device.Stream, dst, src comm.Buffer, op comm.Op) error {
-	if err := h.wait(s); err != nil {
-		return err
-	}
-	return h.Comm.ReduceScatter(s, dst, src, op)
+		return s.(device.Executor).Submit("gate", func() error {
+			select {
+			case <-gate:
+				return nil
+			case <-time.After(limit):
+				return errors.New("backward waits for a reduction before it is done")
+			}
+		})
+	}}
 }
 
 // Backward waits for no reduction before its end: here the links are so slow that the first one goes through only when the gradient of the first layer has been computed.
@@ -153,12 +140,12 @@ func TestBackward_HidesReductions(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
 			for i, err := range together(ranks(t, 2), func(r *rank) error {
-				h := held{r.comm, make(chan struct{})}
-				r.comm = h
+				gate := make(chan struct{})
+				r.comm = held(r.comm, gate)
 				m := even()
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(1, 1)}, func(d *parallel.DataParallel) error {
 					handle := m.Parameters()[0].RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) {
-						close(h.gate)
+						close(gate)
 						return nil, nil
 					})
 					if err := r.backward(d, 64); err != nil {

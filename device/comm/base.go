@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/isnil"
@@ -26,6 +27,8 @@ type Transport struct {
 	Enqueue func(s device.Stream, c Call) error
 	// Barrier is Comm.Barrier with a context that is not nil.
 	Barrier func(ctx context.Context) error
+	// Follow is Comm.Follow for a stream of the device; nil where each call has waited for its collective, and returned the error. For streams that run Go functions, Order.Follow does it.
+	Follow func(s device.Stream) error
 }
 
 // NewBase returns the Base of a rank. The error is that of a device which is not there or a place that cannot be.
@@ -109,6 +112,21 @@ func (b Base) Barrier(ctx context.Context) error {
 	return nil
 }
 
+// Follow is Comm.Follow.
+func (b Base) Follow(s device.Stream) error {
+	p := b.place()
+	if p == nowhere {
+		return p.fail(opFollow, device.ErrInvalidValue, "a group that nobody opened")
+	}
+	if why := checkStream(s, p.device); why != "" {
+		return p.fail(opFollow, device.ErrInvalidValue, why)
+	}
+	if p.transport.Follow == nil {
+		return nil
+	}
+	return p.transport.Follow(s)
+}
+
 // enqueue checks what this rank can check alone, and counts what was enqueued.
 func (p *place) enqueue(s device.Stream, c Call) error {
 	if p == nowhere {
@@ -136,6 +154,8 @@ func (p *place) fail(operation string, err error, detail string) error {
 type Order struct {
 	mu   sync.Mutex
 	next uint64
+
+	failed atomic.Pointer[error] // of the first collective on a queue that has
 }
 
 // Next takes a number for a call that is on no stream.
@@ -160,9 +180,38 @@ func (o *Order) Submit(s device.Executor, operation string, run func(number uint
 	o.mu.Lock() // until it is on the stream, so that numbers and the stream's order are the same
 	defer o.mu.Unlock()
 	number := o.next
-	if err := s.Submit(operation, func() error { return run(number) }); err != nil {
+	if err := s.Submit(operation, func() error {
+		err := run(number)
+		if err != nil {
+			o.failed.CompareAndSwap(nil, &err)
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	o.next++
 	return nil
+}
+
+// failure is the error of the first collective on a queue that has failed so far.
+func (o *Order) failure() error {
+	if err := o.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Follow is Comm.Follow of a backend whose collectives Submit enqueues. A stream that runs no Go functions has none of them behind it.
+func (o *Order) Follow(s device.Stream) error {
+	if why := isnil.Why("stream", s); why != "" || o == nil {
+		return &Error{Backend: "none", Operation: opFollow, Rank: -1, Peer: -1, Detail: why, Err: device.ErrInvalidValue}
+	}
+	executor, ok := s.(device.Executor)
+	if !ok {
+		return nil
+	}
+	if err := o.failure(); err != nil || executor.Mode() != device.ExecQueued { // an inline stream has waited: what has failed is known
+		return err
+	}
+	return executor.Submit(opFollow, o.failure)
 }

@@ -17,6 +17,7 @@ const (
 	opAllGather     = "AllGather"
 	opAllToAll      = "AllToAll"
 	opBarrier       = "Barrier"
+	opFollow        = "Follow"
 )
 
 // Call is one collective as a rank calls it. Backends pass it around; programs meet its text in errors.

@@ -4,7 +4,7 @@
 // type. A collective is work of a stream, like a kernel: the call enqueues it after what is on the stream and returns, the result may be read
 // by what comes later on the same stream, and an error of it surfaces at the next wait for the stream, as a device.LaunchError whose cause is
 // an *Error. Which memory a collective may use follows from that: as with any stream, a caller that frees a buffer says on which streams it
-// was used (memory's Block.RecordStream). On a stream that works inline, as the host's default stream does, the call itself waits for the
+// was used (memory's Block.RecordStream); and a caller that lets another stream wait for the result says so (Comm.Follow), or that stream would go on with memory that nobody has written. On a stream that works inline, as the host's default stream does, the call itself waits for the
 // other ranks and returns the error.
 //
 // Loopback is a group within one process, Simulated one rank of a group that does not exist otherwise, for predictions; packages mpi and
@@ -51,6 +51,10 @@ type Comm interface {
 	AllGather(s device.Stream, dst, src Buffer) error
 	// AllToAll sends the i-th of Size equal parts of src to rank i and leaves in dst what the ranks have sent, in their order.
 	AllToAll(s device.Stream, dst, src Buffer) error
+	// Follow says that what comes on s reads what the collectives so far have left: s is a stream that was made to wait for theirs, as by an event, and an error stays on the stream
+	// where it happens. If one of them fails, the next wait for s returns its error too, as the LaunchError of Follow; if one is known to have failed, Follow itself returns it. On their own
+	// streams collectives need no Follow.
+	Follow(s device.Stream) error
 	// Barrier waits until all ranks have called it. It blocks the caller, not a stream, and is one of the calls that all ranks make in the same
 	// order. When ctx ends first the caller goes on, but has come as far as the others are concerned: they do not miss it.
 	Barrier(ctx context.Context) error

@@ -37,7 +37,7 @@ func LoopbackWithin(limit time.Duration, devices ...device.Device) ([]Comm, erro
 	comms := make([]Comm, len(devices))
 	for rank, dev := range devices {
 		c := &loopback{group: g, rank: rank}
-		base, err := NewBase(loopbackName, rank, len(devices), dev, Transport{Enqueue: c.enqueue, Barrier: c.barrier})
+		base, err := NewBase(loopbackName, rank, len(devices), dev, Transport{Enqueue: c.enqueue, Barrier: c.barrier, Follow: c.order.Follow})
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/commtest"
+	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/device/host"
 	"github.com/stretchr/testify/require"
@@ -156,6 +157,44 @@ func TestLoopback_TimeLimitOnAQueueIsTheErrorOfTheNextWait(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf("%v: AllReduce: operation failed on the device: loopback: rank 0: AllReduce: time limit exceeded: rank 1 "+
 		"(AllReduce(sum, 8 float32) has waited for 20ms for rank 1)", comms[0].Device().ID()))
 	require.NoError(t, s.Close())
+}
+
+// A stream that has waited for a collective on another one must not go on with what a lost group has left.
+func TestFollow_HandsTheErrorOfACollectiveOn(t *testing.T) {
+	comms := group(t, 20*time.Millisecond, 2)
+	c, b := comms[0], floats(t, comms[0], 8)
+	s, reader, e := stream(t, c), stream(t, c), event(t, c)
+	read := func() error { return reader.CopyToHost(make([]byte, 32), b.Ptr) }
+	require.NoError(t, errors.Join(reader.Fill(b.Ptr, 0, 32), c.Follow(reader), read()), "nothing has failed")
+	require.NoError(t, errors.Join(c.AllReduce(s, b, b, comm.Sum), s.Record(e), reader.Wait(e), c.Follow(reader)))
+	err := read()
+	require.ErrorIs(t, err, comm.ErrTimeout)
+	require.ErrorIs(t, err, device.ErrLaunch)
+	var of *comm.Error
+	require.ErrorAs(t, err, &of)
+	require.Equal(t, 1, of.Peer)
+	require.Equal(t, "AllReduce", of.Operation)
+	require.ErrorIs(t, s.Synchronize(t.Context()), comm.ErrTimeout, "and the collective's own stream has it as well")
+	require.ErrorIs(t, c.Follow(reader), comm.ErrTimeout, "what is known is told at once")
+	require.ErrorIs(t, c.Follow(c.Device().DefaultStream()), comm.ErrTimeout)
+	require.NoError(t, comms[1].Follow(stream(t, comms[1])), "rank 1 has called nothing")
+	for _, wrong := range []device.Stream{nil, (*cuda.Stream)(nil), comms[1].Device().DefaultStream()} {
+		require.ErrorIs(t, c.Follow(wrong), device.ErrInvalidValue)
+	}
+}
+
+func stream(t *testing.T, c comm.Comm) device.Stream {
+	s, err := c.Device().NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func event(t *testing.T, c comm.Comm) device.Event {
+	e, err := c.Device().NewEvent()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.Close() })
+	return e
 }
 
 func TestLoopback_AbortReachesWaitersAndLaterCalls(t *testing.T) {

@@ -141,7 +141,7 @@ func (r *rank) step(step int) (loss float64, err error) {
 	if err := r.scaler.Unscale(r.opt); err != nil {
 		return 0, err
 	}
-	if _, err := r.d.ClipGradNorm(r.Clip); err != nil {
+	if err := r.d.ClipGradNormAsync(r.Clip); err != nil {
 		return 0, err
 	}
 	if err := r.scaler.Step(r.opt); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/internal/isnil"
 )
 
 // sizes are the counts per rank that are tried: none, one, odd ones, one that fills blocks, and one of several blocks and messages.
@@ -37,6 +38,9 @@ func (u Suite) Check(c comm.Comm) error {
 	if len(counts) == 0 {
 		counts = sizes
 	}
+	if why := isnil.Why("Comm", c); why != "" {
+		return errors.New("commtest: Check: " + why)
+	}
 	queue, err := c.Device().NewStream()
 	if err != nil {
 		return err
@@ -52,6 +56,7 @@ func (u Suite) Check(c comm.Comm) error {
 		checkSameBits(c, memory),
 		u.checkNaN(c, memory),
 		checkOrder(c, memory),
+		checkFollow(c, memory),
 		checkBarrier(c),
 	)
 	if err != nil {
@@ -381,6 +386,33 @@ func checkOrder(c comm.Comm, m *slab) error {
 		}
 	}
 	return errors.Join(first.Close(), second.Close())
+}
+
+// checkFollow reads on one stream what a collective has left on another.
+func checkFollow(c comm.Comm, m *slab) error {
+	side, err := c.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	reader, err := c.Device().NewStream()
+	if err != nil {
+		return errors.Join(err, side.Close())
+	}
+	e, err := c.Device().NewEvent()
+	if err != nil {
+		return errors.Join(err, side.Close(), reader.Close())
+	}
+	m.used = 0
+	y := &try{c: c, s: side, m: m, t: dtype.Float32, n: 100}
+	buf, err := y.put(values(y.t, c.Rank(), 0, y.n))
+	if err == nil {
+		err = errors.Join(c.AllReduce(side, buf.Buffer, buf.Buffer, comm.Sum), side.Record(e), reader.Wait(e), c.Follow(reader))
+	}
+	if err == nil {
+		y.s = reader
+		err = y.same("AllReduce read on another stream", buf, combined(y.t, comm.Sum, c.Size(), 0, y.n), nil)
+	}
+	return errors.Join(err, e.Close(), side.Close(), reader.Close())
 }
 
 func checkBarrier(c comm.Comm) error {

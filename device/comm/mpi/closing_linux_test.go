@@ -92,12 +92,12 @@ func TestClose_IsSaidAndHarmlessTwice(t *testing.T) {
 // Ranks that are in no collective learn of it as well. Open MPI's launcher counts it as a failure that the ranks have not ended MPI.
 func TestAbort_ReachesRanksThatCompute(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		run := l.start(t, 3, "aborted", arguments{TimeLimit: time.Minute, Victim: 2}, l.recover...)
+		run := l.start(t, 3, "aborted", arguments{TimeLimit: time.Minute, Victim: 2}, l.Recover...)
 		all, err := run.wait(patient)
 		for rank := range 3 {
 			o, there := all[rank]
 			if !there || o.Text != "" || o.Live != 0 {
-				t.Fatalf("rank %d: %+v of %v, %v\n%s", rank, o, all, err, run.output)
+				t.Fatalf("rank %d: %+v of %v, %v\n%s", rank, o, all, err, run.Output)
 			}
 		}
 	})

@@ -51,6 +51,44 @@ func faultProgram(c comm.Comm, args arguments) error {
 	return errors.Join(err, s.Close(), c.Device().Free(p))
 }
 
+// followProgram is faultProgram for a stream that reads what the collectives of another one leave, as a program's does: it alone is waited for.
+func followProgram(c comm.Comm, args arguments) error {
+	side, err := c.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	reader, err := c.Device().NewStream()
+	if err != nil {
+		return err
+	}
+	e, err := c.Device().NewEvent()
+	if err != nil {
+		return err
+	}
+	p, err := c.Device().Malloc(64 << 10)
+	if err != nil {
+		return err
+	}
+	b := comm.Buffer{Ptr: p, Count: 8000, Type: dtype.Float32}
+	for i := range args.After + 1000 {
+		if c.Rank() == args.Victim && i == args.After {
+			err = faults[args.Fault](c, side, b)
+		} else {
+			err = errors.Join(c.AllReduce(side, b, b, comm.Mean), side.Record(e), reader.Wait(e), c.Follow(reader))
+		}
+		if err == nil {
+			err = reader.CopyToHost(make([]byte, 8), p)
+		}
+		if failed := side.Synchronize(context.Background()); failed != nil && err == nil {
+			err = fmt.Errorf("a number without an error: %v", failed)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, e.Close(), side.Close(), reader.Close(), c.Device().Free(p))
+}
+
 // faults are what can happen to a rank. Those that return an error are a program's own.
 var faults = map[string]func(c comm.Comm, s device.Stream, b comm.Buffer) error{
 	"kill": func(comm.Comm, device.Stream, comm.Buffer) error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) },
@@ -88,13 +126,13 @@ var expected = map[string]string{"kill": "peer", "exit": "peer", "stop": "peer",
 	"other": "mismatch", "size": "mismatch", "leave": "mismatch"}
 
 // suffer starts ranks, lets a fault happen, and checks how the others end.
-func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string) {
+func (l launcher) suffer(t *testing.T, program string, n int, args arguments, options ...string) {
 	t.Helper()
-	if args.Fault == "kill" && l.killsAll {
+	if args.Fault == "kill" && l.KillsAll {
 		args.Fault = "exit" // what the launcher does is another test
 	}
 	args.TimeLimit = limit
-	run := l.start(t, n, "fault", args, options...)
+	run := l.start(t, n, program, args, options...)
 	run.until("the other ranks have not ended", func() bool {
 		all := run.outcomes()
 		delete(all, args.Victim)
@@ -110,7 +148,7 @@ func (l launcher) suffer(t *testing.T, n int, args arguments, options ...string)
 		if rank == args.Victim {
 			continue
 		}
-		what := fmt.Sprintf("%+v: rank %d: %s\n%s", args, rank, o.Text, run.output)
+		what := fmt.Sprintf("%+v: rank %d: %s\n%s", args, rank, o.Text, run.Output)
 		require.Equal(t, expected[args.Fault], o.Kind, what)
 		require.Equal(t, args.Victim, o.Peer, what)
 		require.Equal(t, "AllReduce", o.Operation, what)
@@ -130,19 +168,31 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 			}
 			t.Run(fault, func(t *testing.T) {
 				t.Parallel() // most of the time they wait
-				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.Recover...)
 			})
 		}
 		for _, fault := range []string{"other", "size"}[:fulltests.Or(2, 1)] {
 			t.Run("checked "+fault, func(t *testing.T) {
 				t.Parallel()
-				l.suffer(t, 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.recover...)
+				l.suffer(t, "fault", 3, arguments{Victim: 1, Fault: fault, After: 3, Check: true}, l.Recover...)
 			})
 		}
 	})
 }
 
-var moreFaults = flag.Int("faults", fulltests.Or(8, 2), "how many random faults each launcher's ranks suffer")
+func TestFollow_HandsTheErrorOfALostGroupOn(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		for _, fault := range []string{"stop", "memory", "other"}[:fulltests.Or(3, 2)] {
+			t.Run(fault, func(t *testing.T) {
+				t.Parallel()
+				l.suffer(t, "follow", 3, arguments{Victim: 1, Fault: fault, After: 3}, l.Recover...)
+			})
+		}
+	})
+}
+
+// Full tests have 200 random faults: these of processes, which take most of a second of a processor each, and those of autograd/parallel's tests, of goroutines.
+var moreFaults = flag.Int("faults", fulltests.Or(6, 2), "how many random faults each launcher's ranks suffer")
 
 func TestFaults_RandomOnes(t *testing.T) {
 	seed := rand.Uint64()
@@ -160,7 +210,7 @@ func TestFaults_RandomOnes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %d after %d", args.Fault, n, args.After), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("seed %d: %d ranks, %+v", seed, n, args)
-				l.suffer(t, n, args, l.recover...)
+				l.suffer(t, "fault", n, args, l.Recover...)
 			})
 		}
 	})
@@ -172,7 +222,7 @@ func TestFaults_TheLauncherEndsAllWhenOneIsKilled(t *testing.T) {
 		run := l.start(t, 3, "fault", arguments{TimeLimit: time.Minute, Victim: 2, Fault: "kill", After: 5})
 		_, err := run.wait(patient)
 		require.Error(t, err)
-		require.Contains(t, run.output.String(), "9", "the signal")
+		require.Contains(t, run.Output.String(), "9", "the signal")
 		run.gone(run.pids())
 	})
 }
@@ -182,8 +232,8 @@ func TestFaults_CtrlCEndsAll(t *testing.T) {
 		run := l.start(t, 3, "fault", arguments{TimeLimit: time.Minute, Victim: 1, Fault: "hang", After: 1})
 		run.until("the ranks have not started", func() bool { return len(run.pids()) == 3 })
 		pids := run.pids()
-		require.NoError(t, run.command.Process.Signal(syscall.SIGINT))
-		if _, err := run.wait(patient); l.name != "MPICH" { // its launcher says 0 now and then
+		require.NoError(t, run.Command.Process.Signal(syscall.SIGINT))
+		if _, err := run.wait(patient); l.Name != "MPICH" { // its launcher says 0 now and then
 			require.Error(t, err)
 		}
 		run.gone(pids)
@@ -222,7 +272,7 @@ func TestFaults_ARankThatGoesOnIsNone(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(run.folder, "enough"), nil, 0o600))
 		all, err := run.wait(patient)
-		require.NoError(t, err, "%v\n%s", all, run.output)
+		require.NoError(t, err, "%v\n%s", all, run.Output)
 		require.Len(t, all, 3)
 	})
 }

@@ -63,7 +63,7 @@ func Open(dev device.Device, options Options) (comm.Comm, error) {
 	}
 	r := &rank{engine: e}
 	r.staging.device = dev
-	r.Base, err = comm.NewBase(backend, e.rank, e.size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier})
+	r.Base, err = comm.NewBase(backend, e.rank, e.size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier, Follow: r.order.Follow})
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}

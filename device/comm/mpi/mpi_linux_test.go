@@ -9,6 +9,7 @@ import (
 	"github.com/cistern-ml/cistern/device/comm/commtest"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
+	"github.com/cistern-ml/cistern/internal/ranktest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,6 +18,7 @@ var programs = map[string]func(c comm.Comm, args arguments) error{
 	"place":   placeProgram,
 	"times":   timesProgram,
 	"fault":   faultProgram,
+	"follow":  followProgram,
 	"rounds":  roundsProgram,
 	"ends":    endsProgram,
 	"aborted": abortedProgram,
@@ -52,10 +54,10 @@ func TestMPI_ConformsOnGPUs(t *testing.T) {
 // The launcher of one library with the other library would make n groups of one.
 func TestOpen_TellsThatTheLauncherIsAnotherLibrarys(t *testing.T) {
 	t.Setenv(LibraryVariable, "libmpich.so.12")
-	l := launcherList[0]
-	for _, command := range []string{l.command[0], "mpiexec.hydra"} {
+	l := launcher{ranktest.Launchers()[0]}
+	for _, command := range []string{l.Command[0], "mpiexec.hydra"} {
 		if _, err := exec.LookPath(command); err != nil {
-			lacking(t, "%s is not installed: apt-get install openmpi-bin mpich", command)
+			ranktest.Lacking(t, "%s is not installed: apt-get install openmpi-bin mpich", command)
 		}
 	}
 	run := l.start(t, 2, "place", arguments{})
@@ -68,11 +70,11 @@ func TestOpen_TellsThatTheLauncherIsAnotherLibrarys(t *testing.T) {
 // Without a launcher the group is one rank.
 func TestOpen_AloneIsAGroupOfOne(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		library := map[string]string{"OpenMPI": "libmpi.so.40", "MPICH": "libmpich.so.12"}[l.name]
+		library := map[string]string{"OpenMPI": "libmpi.so.40", "MPICH": "libmpich.so.12"}[l.Name]
 		t.Setenv(LibraryVariable, library)
-		run := startLine(t, []string{executable(t)}, "conform", arguments{})
+		run := startLine(t, []string{ranktest.Binary(t)}, "conform", arguments{})
 		all, err := run.wait(patient)
-		require.NoError(t, err, run.output.String())
+		require.NoError(t, err, run.Output.String())
 		require.Empty(t, all[0].Text)
 	})
 }

@@ -23,7 +23,7 @@ func (r *launched) texts() (all []string) {
 // A rank that does not come to Open is waited for within the time limit.
 func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		run := l.start(t, 2, "place", arguments{TimeLimit: limit, Victim: 1, Fault: "late"}, l.recover...)
+		run := l.start(t, 2, "place", arguments{TimeLimit: limit, Victim: 1, Fault: "late"}, l.Recover...)
 		run.until("no rank has given up", func() bool { return len(run.texts()) > 0 })
 		require.Contains(t, run.texts()[0], "timeout")
 		require.Contains(t, run.texts()[0], "a rank has not come to Open")
@@ -34,10 +34,10 @@ func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
 // Ranks of which only some compare their calls are told when they open.
 func TestOpen_TellsThatNotAllCheck(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		run := l.start(t, 3, "place", arguments{TimeLimit: 10 * limit, Victim: 1, Fault: "check"}, l.recover...)
+		run := l.start(t, 3, "place", arguments{TimeLimit: 10 * limit, Victim: 1, Fault: "check"}, l.Recover...)
 		_, _ = run.wait(patient) // a launcher that lets the others live says nothing
 		all := run.texts()
-		require.Len(t, all, 3, run.output.String())
+		require.Len(t, all, 3, run.Output.String())
 		for _, text := range all {
 			require.Contains(t, text, "Options.Check is false on rank 0, and true on rank 1")
 			require.Contains(t, text, "mismatch")

@@ -1,17 +1,14 @@
 package mpi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/host"
+	"github.com/cistern-ml/cistern/internal/ranktest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -158,93 +156,40 @@ func record(o outcome, err error) {
 }
 
 // launcher is a program that starts ranks.
-type launcher struct {
-	name    string
-	command []string
-	recover []string // options with which it lets the other ranks live when one dies
-	needs   string   // Debian's packages
+type launcher struct{ ranktest.Launcher }
 
-	killsAll bool // when one was killed by a signal, in spite of recover
-}
-
-var launcherList = []launcher{
-	{"OpenMPI", []string{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}, []string{"--enable-recovery"}, "openmpi-bin libopenmpi-dev", false},
-	{"MPICH", []string{"mpiexec.hydra"}, []string{"-disable-auto-cleanup"}, "mpich libmpich-dev", true},
-}
-
-// withLaunchers runs a test for each launcher that is installed. CISTERN_TEST_MPI=require makes a missing one a failure.
+// withLaunchers runs a test for each launcher that is installed.
 func withLaunchers(t *testing.T, f func(t *testing.T, l launcher)) {
-	for _, l := range launcherList {
-		t.Run(l.name, func(t *testing.T) {
-			if _, err := exec.LookPath(l.command[0]); err != nil {
-				lacking(t, "%s is not installed: apt-get install %s", l.command[0], l.needs)
-			}
-			f(t, l)
-		})
-	}
-}
-
-// lacking skips a test, or fails it where everything must be there.
-func lacking(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CISTERN_TEST_MPI") == "require" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf("SKIPPED: "+format, args...)
+	ranktest.WithLaunchers(t, func(t *testing.T, l ranktest.Launcher) { f(t, launcher{l}) })
 }
 
 // launched is a group of ranks that was started.
 type launched struct {
-	t       *testing.T
-	command *exec.Cmd
-	folder  string
-	output  *bytes.Buffer
-	ended   chan error
+	*ranktest.Process
+	t      *testing.T
+	folder string
 }
 
 // start starts n ranks of a program.
 func (l launcher) start(t *testing.T, n int, program string, args arguments, options ...string) *launched {
-	line := append(append([]string{}, l.command...), options...)
-	return startLine(t, append(line, "-n", strconv.Itoa(n), executable(t)), program, args)
-}
-
-// executable is this test's binary.
-func executable(t *testing.T) string {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	return self
+	line := append(append([]string{}, l.Command...), options...)
+	return startLine(t, append(line, "-n", strconv.Itoa(n), ranktest.Binary(t)), program, args)
 }
 
 // startLine starts a command that runs ranks of a program.
 func startLine(t *testing.T, line []string, program string, args arguments) *launched {
 	arguments, err := json.Marshal(args)
 	require.NoError(t, err)
-	// Open MPI's launchers trip over each other when several make their folder at the same time. Its sockets need a short path.
-	temporary, err := os.MkdirTemp("", "mpi")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
-	r := &launched{t: t, folder: t.TempDir(), output: new(bytes.Buffer), ended: make(chan error, 1)}
-	r.command = exec.Command(line[0], line[1:]...)
-	r.command.Stdout, r.command.Stderr = r.output, r.output
-	r.command.Env = append(os.Environ(), programVariable+"="+program, folderVariable+"="+r.folder, argumentsVariable+"="+string(arguments),
-		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "TMPDIR="+temporary)
-	r.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	require.NoError(t, r.command.Start())
-	go func() { r.ended <- r.command.Wait() }()
-	t.Cleanup(func() { _ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL) })
-	return r
+	folder := t.TempDir()
+	return &launched{ranktest.Start(t, line, programVariable+"="+program, folderVariable+"="+folder, argumentsVariable+"="+string(arguments)), t, folder}
 }
 
 // wait waits for the launcher and returns the outcomes by rank and its error.
 func (r *launched) wait(limit time.Duration) (map[int]outcome, error) {
 	r.t.Helper()
-	var err error
-	select {
-	case err = <-r.ended:
-	case <-time.After(limit):
-		_ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL)
-		<-r.ended
-		r.t.Fatalf("the ranks have not ended within %v; %v; output:\n%s", limit, r.outcomes(), r.output)
+	late, err := r.Wait(limit)
+	if late {
+		r.t.Fatalf("the ranks have not ended within %v; %v; output:\n%s", limit, r.outcomes(), r.Output)
 	}
 	return r.outcomes(), err
 }
@@ -287,10 +232,10 @@ func (r *launched) until(what string, condition func() bool) {
 		if condition() || ended {
 			return true
 		}
-		ended = len(r.ended) > 0 // and once more, for what came before the end
+		ended = len(r.Ended) > 0 // and once more, for what came before the end
 		return false
 	}, patient, 10*time.Millisecond, "%s; %v", what, r.outcomes())
-	require.True(r.t, condition(), "%s, and the launcher has ended; %v\n%s", what, r.outcomes(), r.output)
+	require.True(r.t, condition(), "%s, and the launcher has ended; %v\n%s", what, r.outcomes(), r.Output)
 }
 
 // gone waits until the processes of the ranks have ended.
@@ -312,8 +257,8 @@ func (l launcher) succeed(t *testing.T, n int, program string, args arguments) {
 	t.Helper()
 	run := l.start(t, n, program, args)
 	all, err := run.wait(patient)
-	require.NoError(t, err, "%v\n%s", all, run.output)
-	require.Len(t, all, n, run.output.String())
+	require.NoError(t, err, "%v\n%s", all, run.Output)
+	require.Len(t, all, n, run.Output.String())
 	for rank, o := range all {
 		require.Empty(t, o.Text, "rank %d", rank)
 		require.Zero(t, o.Live, "rank %d", rank)

@@ -75,7 +75,7 @@ func TestMPI_Times(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) {
 		run := l.start(t, 2, "times", arguments{TimeLimit: time.Minute})
 		_, err := run.wait(patient)
-		t.Logf("%v\n%s", err, run.output)
+		t.Logf("%v\n%s", err, run.Output)
 	})
 }
 

@@ -112,6 +112,54 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 	}
 }
 
+// A stream that waits for a collective on another one, as a program's for the communication stream, must not go on with what an abort has left.
+func TestFollow_HandsTheErrorOfACollectiveOn(t *testing.T) {
+	rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+	errs := onRig(t, rig, Options{TimeLimit: short}, func(c comm.Comm, d *cuda.Device) error {
+		b, err := buffer(d, 1000)
+		if err != nil {
+			return err
+		}
+		side, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		reader, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		e, err := d.NewEvent()
+		if err != nil {
+			return err
+		}
+		read := func() error { return reader.CopyToHost(make([]byte, 8), b.Ptr) }
+		sum := func() error {
+			return errors.Join(c.AllReduce(side, b, b, comm.Sum), side.Record(e), reader.Wait(e), c.Follow(reader))
+		}
+		if err := errors.Join(sum(), read()); err != nil {
+			return fmt.Errorf("the group is whole: %w", err)
+		}
+		if c.Rank() == 0 {
+			err = sum()
+		} else {
+			<-c.(*rank).over
+		}
+		if first := read(); err == nil {
+			err = first
+		}
+		if c.Rank() == 1 && err == nil {
+			err = c.Follow(reader) // rank 1 has cut nothing off
+		} else if c.Follow(reader) == nil {
+			err = errors.New("what is known is not told")
+		}
+		_ = errors.Join(side.Close(), reader.Close(), e.Close())
+		return errors.Join(err, d.Free(b.Ptr))
+	})
+	blamed(t, errs[0], comm.ErrTimeout, 1, "AllReduce")
+	require.ErrorIs(t, errs[0], device.ErrLaunch)
+	require.NoError(t, errs[1])
+}
+
 // lateStream enqueues what the others do, on a stream that does not come to it.
 func lateStream(rig *cudatest.Rig, c comm.Comm, d *cuda.Device, stay func(comm.Comm, *cuda.Device) error) error {
 	b, err := buffer(d, 1000)

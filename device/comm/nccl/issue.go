@@ -109,6 +109,7 @@ const (
 	opAllGather     = "AllGather"
 	opAllToAll      = "AllToAll"
 	opBarrier       = "Barrier"
+	opFollow        = "Follow"
 )
 
 // call is the function for a collective, with its arguments. Counts are of what a rank gives, but of ReduceScatter of what it gets.

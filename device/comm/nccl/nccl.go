@@ -44,6 +44,7 @@ type stream interface {
 	Note(operation string)
 	Fail(operation string, cause error)
 	Capturing() bool
+	Closed() bool
 }
 
 // Open joins a group with a GPU of this process, and waits for the other ranks. All of them call it with the same options. A missing library,
@@ -67,7 +68,7 @@ func Open(dev device.Device, group Group, options Options) (comm.Comm, error) {
 		return nil, missing(err)
 	}
 	r := newRank(lib, d, group, options)
-	r.Base, err = comm.NewBase(backend, group.Rank, group.Size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier})
+	r.Base, err = comm.NewBase(backend, group.Rank, group.Size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier, Follow: r.follow})
 	if err != nil {
 		return nil, err
 	}

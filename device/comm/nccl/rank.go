@@ -41,6 +41,9 @@ type rank struct {
 	history [remembered]comm.Call // by number
 	pending []*pending            // not known to be done, by number
 	idle    []*pending            // to be used again, for their events
+
+	followers []follower // see follow
+	cutOff    error      // of the first collective that the fault has cut off
 }
 
 // remembered is how many calls a rank can tell of when it is asked.

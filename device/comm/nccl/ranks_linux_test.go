@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
+	"github.com/cistern-ml/cistern/internal/ranktest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -143,21 +143,14 @@ func faultProgram(d *cuda.Device, a arguments) error {
 func processes(t *testing.T, n int, program string, a arguments, environment ...string) []outcome {
 	t.Helper()
 	a.Driver, a.Folder, a.Size = fakecuda.Build(t), t.TempDir(), n
-	commands, outputs := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
-	ended := make(chan int, n)
-	self, err := os.Executable()
-	require.NoError(t, err)
+	outputs, ended := make([]*bytes.Buffer, n), make(chan int, n)
 	for rank := range n {
 		a.Rank = rank
 		text, err := json.Marshal(a)
 		require.NoError(t, err)
-		c := exec.Command(self)
-		c.Stdout, c.Stderr = &outputs[rank], &outputs[rank]
-		c.Env = append(append(os.Environ(), programVariable+"="+program, argumentsVariable+"="+string(text)), environment...)
-		require.NoError(t, c.Start())
-		commands[rank] = c
-		go func() { _ = c.Wait(); ended <- rank }()
-		t.Cleanup(func() { _ = c.Process.Kill() })
+		p := ranktest.Start(t, []string{ranktest.Binary(t)}, append([]string{programVariable + "=" + program, argumentsVariable + "=" + string(text)}, environment...)...)
+		outputs[rank] = p.Output
+		go func() { <-p.Ended; ended <- rank }()
 	}
 	survivors := n
 	if a.Fault != "" {
@@ -171,7 +164,7 @@ func processes(t *testing.T, n int, program string, a arguments, environment ...
 			}
 		case <-timer:
 			for rank := range n {
-				t.Logf("rank %d: %s", rank, &outputs[rank])
+				t.Logf("rank %d: %s", rank, outputs[rank])
 			}
 			t.Fatal("the ranks have not ended")
 		}
@@ -182,7 +175,7 @@ func processes(t *testing.T, n int, program string, a arguments, environment ...
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(a.Folder, fmt.Sprintf("rank%d.json", rank)))
-		require.NoError(t, err, "rank %d: %s", rank, &outputs[rank])
+		require.NoError(t, err, "rank %d: %s", rank, outputs[rank])
 		require.NoError(t, json.Unmarshal(b, &all[rank]))
 	}
 	return all

@@ -182,8 +182,12 @@ func (r *rank) end(f *comm.Fault, tell bool) {
 	if tell && r.talk != nil {
 		r.talk.tell(f)
 	}
-	for _, p := range r.unfinished() {
+	cut := r.unfinished()
+	for _, p := range cut {
 		p.stream.Fail(p.call.Operation, f.On(backend, r.group.Rank, p.call.Operation))
+	}
+	if len(cut) > 0 {
+		r.failFollowers(cut[0].number, f.On(backend, r.group.Rank, cut[0].call.Operation))
 	}
 	close(r.over)
 	go r.abort()

@@ -600,6 +600,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	parallel.NewSampler(n, ranks.Rank(), ranks.Size())
 	sampler.SetEpoch(epoch)
 	joined.ClipGradNorm(s)
+	joined.ClipGradNormAsync(s)
 	parallel.NewCheckpoint(joined).Write(ctx, path, n)
 	parallel.NewCheckpoint(joined).Read(ctx, path)
 	ranks.AllReduce(stream, dst, part, comm.Sum)
