@@ -30,6 +30,7 @@ func (st *steps) end() (settled bool) {
 		st.firstSize = max(st.firstSize, p.alive()/firstPart)
 	}
 	st.next = 0
+	clear(st.renewed)
 	return settled
 }
 

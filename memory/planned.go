@@ -287,5 +287,6 @@ func (st *steps) stop() {
 	st.served, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
+	clear(st.renewed)
 	st.epoch += 2 // blocks that were recorded are of no step
 }

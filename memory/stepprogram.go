@@ -91,7 +91,7 @@ func (p *stepProgram) merge(r *stepRecord, over bool) {
 	n := int32(len(p.sizes))
 	for i, e := range r.entries {
 		switch {
-		case p.stays[i]:
+		case p.stays[i], e.renewed:
 		case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
 			p.stays[i] = true
 			p.changed()

@@ -26,15 +26,18 @@ type steps struct {
 
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
 
-	stopped  bool   // no step has begun yet, or the plan is closed; then blocks of it may be in use
-	arranged uint64 // how often slots were made or forgotten: who releases the lock finds others then
+	stopped  bool     // no step has begun yet, or the plan is closed; then blocks of it may be in use
+	renewed  renewals // what this step has given back of those before the last
+	arranged uint64   // how often slots were made or forgotten: who releases the lock finds others then
 
 	served, missed, refused, unknown int // requests of this step
 	counts                           PlanStats
 }
 
 // newSteps records nothing until a step begins.
-func newSteps(sh *shard) *steps { return &steps{sh: sh, epoch: 1, stopped: true} }
+func newSteps(sh *shard) *steps {
+	return &steps{sh: sh, epoch: 1, stopped: true, renewed: renewals{}}
+}
 
 // mostRequests is how many requests of a step are recorded. A step with more is not learned: its end may have been forgotten.
 const mostRequests = 1 << 20
@@ -48,8 +51,9 @@ type stepRecord struct {
 // entry is one request. Time is counted in requests: end is how many the step had seen when the block was free again, counted on in
 // the step after it; 0 while the block is in use.
 type entry struct {
-	size uint64
-	end  int32
+	size    uint64
+	end     int32
+	renewed bool // it comes in place of an older block, see renewals
 }
 
 // note records a block that is handed out for a request of a size.
@@ -57,7 +61,7 @@ func (st *steps) note(b *block, size uint64) {
 	if st.stopped || len(st.now.entries) == mostRequests {
 		return
 	}
-	st.now.entries = append(st.now.entries, entry{size: size})
+	st.now.entries = append(st.now.entries, entry{size: size, renewed: st.renewed.has(len(st.now.entries), size)})
 	b.entry, b.step = int32(len(st.now.entries)), st.epoch
 }
 
@@ -71,6 +75,10 @@ func (st *steps) ended(b *block) {
 	case 1:
 		if i < len(st.last.entries) {
 			st.last.entries[i].end = int32(len(st.last.entries)) + at
+		}
+	default:
+		if i >= int(at) {
+			st.renewed[i] = b.size
 		}
 	}
 }
@@ -104,7 +112,7 @@ func (st *steps) serve(size uint64) *slot {
 	}
 	st.next = i + 1
 	s := &p.slots[i]
-	if s.b == nil {
+	if s.b == nil || st.renewed.has(i, size) {
 		st.counts.Outside++
 		return nil
 	}

@@ -34,3 +34,13 @@ func TestRun_SteadyState(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, r.Steady)
 }
+
+// Of a small program whose gradients are kept in every other step, a plan has at most a page more than what is in use, in each step.
+func TestRun_PlannedGradientsThatAreKept(t *testing.T) {
+	c := config(t, "expandable_segments:True,expandable_segments_compaction:1.02")
+	r, err := Run(testTrace(t, "mlp_adam"), Options{Capacity: capacity, Config: c, Planned: true})
+	require.NoError(t, err)
+	require.Zero(t, r.Steady.Deviations)
+	require.LessOrEqual(t, r.Steady.PeakReserved, r.Steady.PeakActive+(2<<20))
+	require.Less(t, r.Steady.DriverCallsPerStep, 1.0)
+}
