@@ -10,22 +10,21 @@ import (
 type accessor[T any] struct {
 	size   int  // of an element in memory, in bytes
 	direct bool // memory holds T itself, so that contiguous elements need no copy
+	half   half // what is converted: beside direct, where it takes no room, as accessors are copied everywhere
 
 	// load gathers len(dst) elements, the first at p, with a distance of stride elements (0 repeats one element).
 	load func(dst []T, p device.Ptr, stride int)
 	// store scatters likewise; stride is not 0 unless src has one element.
 	store func(p device.Ptr, stride int, src []T)
-
-	half *packHalf // packs elements that are converted; nil if they are not
 }
 
 // accessorOf is the accessor for computing on elements of type d as T.
 func accessorOf[T any](d dtype.DType) accessor[T] {
 	switch d {
 	case dtype.Float16:
-		return convertedAccessor[T](loadHalf, storeHalf, &packFloat16)
+		return convertedAccessor[T](loadHalf, storeHalf, float16Half)
 	case dtype.BFloat16:
-		return convertedAccessor[T](loadBrain, storeBrain, &packBrain)
+		return convertedAccessor[T](loadBrain, storeBrain, brainHalf)
 	}
 	return wordAccessor[T]()
 }
@@ -36,7 +35,7 @@ func wordAccessor[T any]() accessor[T] {
 	return accessor[T]{size: sizeOf(e), direct: true, load: loadStrided[T], store: storeStrided[T]}
 }
 
-func convertedAccessor[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32), half *packHalf) accessor[T] {
+func convertedAccessor[T any](load func([]float32, device.Ptr, int), store func(device.Ptr, int, []float32), half half) accessor[T] {
 	return accessor[T]{
 		size:  2,
 		half:  half,

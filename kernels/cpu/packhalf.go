@@ -12,20 +12,29 @@ type (
 	copyHalfRows func(count int, dst *float32, src *uint16, ld int)
 )
 
-var packBrain, packFloat16 packHalf
+// half is a type of half precision; 0 is none.
+type half uint8
+
+const (
+	float16Half half = iota + 1
+	brainHalf
+)
+
+var packHalves [brainHalf + 1]packHalf
 
 // packHalfRows is packRows where the elements are converted. It reports whether there is a way to.
 func packHalfRows[T float](l *accessor[T], dst []T, a matrix, n, width, k int) bool {
-	if l.half == nil || l.half.four == nil || n < 4 || k < 4 {
+	four := packHalves[l.half].four
+	if four == nil || n < 4 || k < 4 {
 		return false
 	}
 	to := any(dst).([]float32)
 	for i := 0; i < n; i += 4 {
 		first := min(i, n-4) // as in packRows
 		src, done := &slice[uint16](offset(a.ptr, first*a.row, 2), 1)[0], k&^3
-		l.half.four(done, &to[first], width, src, a.row)
+		four(done, &to[first], width, src, a.row)
 		if done < k {
-			l.half.four(4, &to[first+(k-4)*width], width, offsetElements(src, k-4), a.row)
+			four(4, &to[first+(k-4)*width], width, offsetElements(src, k-4), a.row)
 		}
 	}
 	return true
@@ -33,9 +42,10 @@ func packHalfRows[T float](l *accessor[T], dst []T, a matrix, n, width, k int) b
 
 // packHalfSteps packs some steps of one full panel, which begins at a, if there is a way to.
 func packHalfSteps[T float](l *accessor[T], dst []T, a matrix, steps, width int) bool {
-	if l.half == nil || l.half.rows[width] == nil {
+	rows := packHalves[l.half].rows[width]
+	if rows == nil {
 		return false
 	}
-	l.half.rows[width](steps, &any(dst).([]float32)[0], &slice[uint16](a.ptr, 1)[0], a.step)
+	rows(steps, &any(dst).([]float32)[0], &slice[uint16](a.ptr, 1)[0], a.step)
 	return true
 }

@@ -26,6 +26,6 @@ func init() {
 	if !cpu.X86.HasAVX2 {
 		return
 	}
-	packBrain = packHalf{pack4BrainAVX, map[int]copyHalfRows{6: copyRows6BrainAVX2, 16: copyRows16BrainAVX2}}
-	packFloat16 = packHalf{pack4HalfAVX, map[int]copyHalfRows{6: copyRows6HalfAVX2, 16: copyRows16HalfAVX2}}
+	packHalves[brainHalf] = packHalf{pack4BrainAVX, map[int]copyHalfRows{6: copyRows6BrainAVX2, 16: copyRows16BrainAVX2}}
+	packHalves[float16Half] = packHalf{pack4HalfAVX, map[int]copyHalfRows{6: copyRows6HalfAVX2, 16: copyRows16HalfAVX2}}
 }
