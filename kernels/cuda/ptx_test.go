@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/cistern-ml/cistern/internal/ptx"
@@ -33,14 +34,15 @@ func TestPTX_ConformanceWithWarpsAndBlocksBackwards(t *testing.T) {
 	kerneltest.Run(t, d, usual(everyPTXBackwards, 1009, 1)...)
 }
 
-// usual thins cases out more than full tests do, to one type of each operation, and leaves the large ones to them: to the one with turn -1.
-// With -short, where few tests run, all types do.
+// usual thins cases out more than full tests do, to one type of each operation, and leaves the large ones to them: to the one with turn -1,
+// for one type with kernels of its own on tensor cores and one without, since TestConformance has the same sizes of all. With -short, where few
+// tests run, all types do.
 func usual(full, every, turn int) []kerneltest.Option {
 	switch {
 	case fulltests.Enabled() && turn >= 0:
 		return []kerneltest.Option{thinned(full), kerneltest.Small()}
 	case fulltests.Enabled():
-		return []kerneltest.Option{thinned(full)}
+		return []kerneltest.Option{thinned(full), kerneltest.Small(dtype.Float32, dtype.Float16)}
 	}
 	opts := []kerneltest.Option{thinned(every), kerneltest.Small()}
 	if turn >= 0 && !testing.Short() {
