@@ -44,28 +44,45 @@ func (p *convProblem) scalars() (i [8]int64) {
 	return i
 }
 
-// each calls f with the places of image, result and kernel of every product.
-func (p *convProblem) each(f func(image, result, kernel int)) {
+// rows calls f for each tap of a kernel and each row of a result with the first places of image, result and kernel, how many products there
+// are along the row, and how far apart the places of the image are.
+func (p *convProblem) rows(f func(image, result, kernel, count, step int)) {
 	h, w := p.result()
 	c, o := p.c/p.groups, p.o/p.groups
 	for n := range p.n {
 		for k := range p.o {
-			for y := range h {
-				for x := range w {
-					for ch := range c {
-						for u := range p.kh {
-							for v := range p.kw {
-								i, j := y*p.stride[0]-p.padding[0]+u*p.dilation[0], x*p.stride[1]-p.padding[1]+v*p.dilation[1]
-								if i >= 0 && i < p.h && j >= 0 && j < p.w {
-									f(((n*p.c+k/o*c+ch)*p.h+i)*p.w+j, ((n*p.o+k)*h+y)*w+x, ((k*c+ch)*p.kh+u)*p.kw+v)
-								}
+			for ch := range c {
+				for u := range p.kh {
+					for v := range p.kw {
+						first, last := 0, w // the columns whose place is within the image
+						for first < w && first*p.stride[1]-p.padding[1]+v*p.dilation[1] < 0 {
+							first++
+						}
+						for last > first && (last-1)*p.stride[1]-p.padding[1]+v*p.dilation[1] >= p.w {
+							last--
+						}
+						for y := range h {
+							i := y*p.stride[0] - p.padding[0] + u*p.dilation[0]
+							if i < 0 || i >= p.h || first == last {
+								continue
 							}
+							f(((n*p.c+k/o*c+ch)*p.h+i)*p.w+first*p.stride[1]-p.padding[1]+v*p.dilation[1],
+								((n*p.o+k)*h+y)*w+first, ((k*c+ch)*p.kh+u)*p.kw+v, last-first, p.stride[1])
 						}
 					}
 				}
 			}
 		}
 	}
+}
+
+// each calls f with the places of image, result and kernel of every product.
+func (p *convProblem) each(f func(image, result, kernel int)) {
+	p.rows(func(i, r, k, count, step int) {
+		for x := range count {
+			f(i+x*step, r+x, k)
+		}
+	})
 }
 
 // convOperands are the operands and results of a problem, by definition in float64.
@@ -86,10 +103,15 @@ func (p *convProblem) operands(seed uint64) *convOperands {
 	for at := range input {
 		input[at] = float64(o.back[at/(i[2]*i[3])%p.c])
 	}
-	p.each(func(i, r, k int) {
-		forward[r] += float64(o.image[i]) * float64(o.kernel[k])
-		input[i] += float64(o.gradient[r]) * float64(o.kernel[k])
-		weight[k] += float64(o.gradient[r]) * float64(o.image[i])
+	p.rows(func(i, r, k, count, step int) {
+		tap, sum := float64(o.kernel[k]), 0.0
+		for x, g := range o.gradient[r : r+count] {
+			pixel, g := float64(o.image[i+x*step]), float64(g)
+			forward[r+x] += pixel * tap
+			input[i+x*step] += g * tap
+			sum += g * pixel
+		}
+		weight[k] += sum
 	})
 	o.want = map[op.ID][]float64{op.Conv2D: forward, op.Conv2DGradInput: input, op.Conv2DGradWeight: weight}
 	return o
