@@ -130,14 +130,14 @@ var arithmetic = []Op{
 	{
 		Name: "Maximum", Torch: "maximum", Second: "u", Types: Numeric, OfBools: "Or", Autocast: "Untouched",
 		Does: "is the greater of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
-		Func:      Func{Go: "max(a, b)", CUDA: "greater<C>(a, b)", Reference: "max(a, b)", Wild: true},
+		Func:      Func{Go: "max(a, b)", Float32: "vectorTwo(vector.maximum, 8, maximum[float32])", CUDA: "greater<C>(a, b)", Reference: "max(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "maximumGrad", Uses: "input(0) | input(1)"}, {Rule: "maximumGrad", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.maximum(x, y)"},
 	},
 	{
 		Name: "Minimum", Torch: "minimum", Second: "u", Types: Numeric, OfBools: "And", Autocast: "Untouched",
 		Does: "is the lesser of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
-		Func:      Func{Go: "min(a, b)", CUDA: "lesser<C>(a, b)", Reference: "min(a, b)", Wild: true},
+		Func:      Func{Go: "min(a, b)", Float32: "vectorTwo(vector.minimum, 8, minimum[float32])", CUDA: "lesser<C>(a, b)", Reference: "min(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "minimumGrad", Uses: "input(0) | input(1)"}, {Rule: "minimumGrad", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.minimum(x, y)"},
 	},

@@ -316,3 +316,153 @@ eight:
 done:
 	VZEROUPPER
 	RET
+
+// func maximumAVX2(n int, dst *float32, a *float32, b *float32)
+// Requires: AVX
+TEXT ·maximumAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, CX
+	JLT  rest
+
+loop:
+	VMOVUPS   (SI)(BX*4), Y0
+	VMOVUPS   32(SI)(BX*4), Y1
+	VMOVUPS   64(SI)(BX*4), Y2
+	VMOVUPS   96(SI)(BX*4), Y3
+	VMOVUPS   (DX)(BX*4), Y4
+	VMAXPS    Y4, Y0, Y5
+	VMAXPS    Y0, Y4, Y6
+	VANDPS    Y5, Y6, Y5
+	VCMPPS    $0x03, Y0, Y4, Y6
+	VADDPS    Y0, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y0
+	VMOVUPS   32(DX)(BX*4), Y4
+	VMAXPS    Y4, Y1, Y5
+	VMAXPS    Y1, Y4, Y6
+	VANDPS    Y5, Y6, Y5
+	VCMPPS    $0x03, Y1, Y4, Y6
+	VADDPS    Y1, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y1
+	VMOVUPS   64(DX)(BX*4), Y4
+	VMAXPS    Y4, Y2, Y5
+	VMAXPS    Y2, Y4, Y6
+	VANDPS    Y5, Y6, Y5
+	VCMPPS    $0x03, Y2, Y4, Y6
+	VADDPS    Y2, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y2
+	VMOVUPS   96(DX)(BX*4), Y4
+	VMAXPS    Y4, Y3, Y5
+	VMAXPS    Y3, Y4, Y6
+	VANDPS    Y5, Y6, Y5
+	VCMPPS    $0x03, Y3, Y4, Y6
+	VADDPS    Y3, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y3
+	VMOVUPS   Y0, (DI)(BX*4)
+	VMOVUPS   Y1, 32(DI)(BX*4)
+	VMOVUPS   Y2, 64(DI)(BX*4)
+	VMOVUPS   Y3, 96(DI)(BX*4)
+	ADDQ      $0x20, BX
+	CMPQ      BX, CX
+	JLE       loop
+
+rest:
+	ADDQ $0x20, CX
+	CMPQ BX, CX
+	JGE  done
+
+eight:
+	VMOVUPS   (SI)(BX*4), Y0
+	VMOVUPS   (DX)(BX*4), Y4
+	VMAXPS    Y4, Y0, Y5
+	VMAXPS    Y0, Y4, Y6
+	VANDPS    Y5, Y6, Y5
+	VCMPPS    $0x03, Y0, Y4, Y6
+	VADDPS    Y0, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y0
+	VMOVUPS   Y0, (DI)(BX*4)
+	ADDQ      $0x08, BX
+	CMPQ      BX, CX
+	JLT       eight
+
+done:
+	VZEROUPPER
+	RET
+
+// func minimumAVX2(n int, dst *float32, a *float32, b *float32)
+// Requires: AVX
+TEXT ·minimumAVX2(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, CX
+	JLT  rest
+
+loop:
+	VMOVUPS   (SI)(BX*4), Y0
+	VMOVUPS   32(SI)(BX*4), Y1
+	VMOVUPS   64(SI)(BX*4), Y2
+	VMOVUPS   96(SI)(BX*4), Y3
+	VMOVUPS   (DX)(BX*4), Y4
+	VMINPS    Y4, Y0, Y5
+	VMINPS    Y0, Y4, Y6
+	VORPS     Y5, Y6, Y5
+	VCMPPS    $0x03, Y0, Y4, Y6
+	VADDPS    Y0, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y0
+	VMOVUPS   32(DX)(BX*4), Y4
+	VMINPS    Y4, Y1, Y5
+	VMINPS    Y1, Y4, Y6
+	VORPS     Y5, Y6, Y5
+	VCMPPS    $0x03, Y1, Y4, Y6
+	VADDPS    Y1, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y1
+	VMOVUPS   64(DX)(BX*4), Y4
+	VMINPS    Y4, Y2, Y5
+	VMINPS    Y2, Y4, Y6
+	VORPS     Y5, Y6, Y5
+	VCMPPS    $0x03, Y2, Y4, Y6
+	VADDPS    Y2, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y2
+	VMOVUPS   96(DX)(BX*4), Y4
+	VMINPS    Y4, Y3, Y5
+	VMINPS    Y3, Y4, Y6
+	VORPS     Y5, Y6, Y5
+	VCMPPS    $0x03, Y3, Y4, Y6
+	VADDPS    Y3, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y3
+	VMOVUPS   Y0, (DI)(BX*4)
+	VMOVUPS   Y1, 32(DI)(BX*4)
+	VMOVUPS   Y2, 64(DI)(BX*4)
+	VMOVUPS   Y3, 96(DI)(BX*4)
+	ADDQ      $0x20, BX
+	CMPQ      BX, CX
+	JLE       loop
+
+rest:
+	ADDQ $0x20, CX
+	CMPQ BX, CX
+	JGE  done
+
+eight:
+	VMOVUPS   (SI)(BX*4), Y0
+	VMOVUPS   (DX)(BX*4), Y4
+	VMINPS    Y4, Y0, Y5
+	VMINPS    Y0, Y4, Y6
+	VORPS     Y5, Y6, Y5
+	VCMPPS    $0x03, Y0, Y4, Y6
+	VADDPS    Y0, Y4, Y7
+	VBLENDVPS Y6, Y7, Y5, Y0
+	VMOVUPS   Y0, (DI)(BX*4)
+	ADDQ      $0x08, BX
+	CMPQ      BX, CX
+	JLT       eight
+
+done:
+	VZEROUPPER
+	RET

@@ -51,6 +51,14 @@ func TestVector_LoopsGiveTheBitsOfTheGoLoops(t *testing.T) {
 	for i := range b {
 		b[i] = a[(i*7919+13)%n]
 	}
+	at := 0
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for _, x := range special {
+		for _, y := range special {
+			a[at], b[at] = x, y
+			at++
+		}
+	}
 	got, want := make([]float32, n), make([]float32, n)
 	same := func(name string) {
 		t.Helper()
@@ -74,7 +82,8 @@ func TestVector_LoopsGiveTheBitsOfTheGoLoops(t *testing.T) {
 		vector func(int, *float32, *float32, *float32)
 		plain  kernel2[float32, float32, float32]
 	}{
-		"sub": {vector.sub, sub[float32]}, "mul": {vector.mul, mul[float32]}, "div": {vector.div, div[float32]}, "reluGrad": {vector.reluGrad, reluGrad[float32]},
+		"sub": {vector.sub, sub[float32]}, "mul": {vector.mul, mul[float32]}, "div": {vector.div, div[float32]}, "maximum": {vector.maximum, maximum[float32]},
+		"minimum": {vector.minimum, minimum[float32]}, "reluGrad": {vector.reluGrad, reluGrad[float32]},
 	} {
 		f.vector(n, &got[0], &a[0], &b[0])
 		f.plain(want, a, b, nil)

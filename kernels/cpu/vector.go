@@ -9,6 +9,7 @@ type vectorLoops struct {
 
 	// multiples of 8 elements
 	add, sub, mul, div   func(n int, dst, a, b *float32)
+	maximum, minimum     func(n int, dst, a, b *float32)
 	addScalar, mulScalar func(n int, dst, a *float32, s float32)
 	divScalar            func(n int, dst, a *float32, s float32)
 	relu                 func(n int, dst, a *float32)

@@ -19,6 +19,12 @@ func mulAVX2(n int, dst, a, b *float32)
 func divAVX2(n int, dst, a, b *float32)
 
 //go:noescape
+func maximumAVX2(n int, dst, a, b *float32)
+
+//go:noescape
+func minimumAVX2(n int, dst, a, b *float32)
+
+//go:noescape
 func addScalarAVX2(n int, dst, a *float32, s float32)
 
 //go:noescape
@@ -159,7 +165,7 @@ func init() {
 	}
 	vector = vectorLoops{
 		functions: cpu.X86.HasFMA,
-		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2,
+		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2, maximum: maximumAVX2, minimum: minimumAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,

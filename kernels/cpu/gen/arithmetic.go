@@ -29,6 +29,25 @@ func generateArithmetic() {
 			VBROADCASTSS(s.Addr, Y4)
 		}, func(v VecPhysical, _ int) { f(Y4, v, v) })
 	}
+	generateExtremes()
+}
+
+// generateExtremes writes the loops of Maximum and Minimum. The instructions give their second operand where both are zeros, and where one is NaN: so both
+// orders are taken, of which the zeros' signs are combined, and the sum instead of what is NaN in it.
+func generateExtremes() {
+	extreme := func(name string, f, signs func(ops ...Op)) {
+		elementsOf(name+"AVX2", "func(n int, dst, a, b *float32)", func() { Load(Param("b"), RDX) }, func(v VecPhysical, disp int) {
+			VMOVUPS(Mem{Base: RDX, Index: RBX, Scale: 4, Disp: disp}, Y4)
+			f(Y4, v, Y5)
+			f(v, Y4, Y6)
+			signs(Y5, Y6, Y5)
+			VCMPPS(U8(3), v, Y4, Y6) // not ordered
+			VADDPS(v, Y4, Y7)
+			VBLENDVPS(Y6, Y7, Y5, v)
+		})
+	}
+	extreme("maximum", VMAXPS, VANDPS)
+	extreme("minimum", VMINPS, VORPS)
 }
 
 // elementsOf writes a function that computes with each element of a, in a register, and puts what it comes to into dst: 32 elements at a time, and then 8.
