@@ -99,10 +99,10 @@ var activations = []Op{
 		Name: "Softsign", Torch: "softsign", Types: ToFloat, Autocast: "Untouched",
 		Does:    "is t/(1+|t|)",
 		Differs: "its gradient at infinities is 0, where PyTorch's is NaN",
-		Func:    Func{Go: "a / (1 + math.Abs(a))", CUDA: "a / (1 + abs(a))", Reference: "a / (1 + math.Abs(a))", Ulps: 3},
+		Func:    Func{Go: "a / (1 + math.Abs(a))", Float32: "function1(fnSoftsign)", CUDA: "a / (1 + abs(a))", Reference: "a / (1 + math.Abs(a))", Ulps: 3},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "g / ((1 + math.Abs(a)) * (1 + math.Abs(a)))", CUDA: "g / ((1 + abs(a)) * (1 + abs(a)))",
+				Go: "g / ((1 + math.Abs(a)) * (1 + math.Abs(a)))", Float32: "function2(fnSoftsignGrad)", CUDA: "g / ((1 + abs(a)) * (1 + abs(a)))",
 				Reference: "math.Pow(1+math.Abs(a), -2)", Ulps: 3,
 			},
 			Formula: "g/(1+|a|)**2",
@@ -114,12 +114,12 @@ var activations = []Op{
 		Does:    "is t*min(max(t+3, 0), 6)/6",
 		Differs: "its gradient at NaN is NaN, where PyTorch's depends on the number of elements; at -3 and 3 it is 0 and 1, as in later versions of PyTorch",
 		Func: Func{
-			Go: "a * min(max(a+3, 0), 6) / 6", CUDA: "a * least<C>(most<C>(a + 3, 0), 6) / 6",
+			Go: "a * min(max(a+3, 0), 6) / 6", Float32: "function1(fnHardswish)", CUDA: "a * least<C>(most<C>(a + 3, 0), 6) / 6",
 			Reference: "a * math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "hardswishGrad64(g, a)", CUDA: "a >= 3 ? g : a <= -3 ? (C)0 : g * (a / 3 + (C)0.5)",
+				Go: "hardswishGrad64(g, a)", Float32: "function2(fnHardswishGrad)", CUDA: "a >= 3 ? g : a <= -3 ? (C)0 : g * (a / 3 + (C)0.5)",
 				Reference: "hardswishSlope(a)", Ulps: 3,
 			},
 			Formula: "g where a >= 3, 0 where a <= -3, else g*(a/3+0.5)",
@@ -131,12 +131,12 @@ var activations = []Op{
 		Does: "is min(max(t+3, 0), 6)/6", Note: "Its gradient is 0 at -3, at 3 and at NaN.",
 		Differs: "its gradient is g/6 in float64 too, where PyTorch multiplies by 1/6 of float32",
 		Func: Func{
-			Go: "min(max(a+3, 0), 6) / 6", CUDA: "least<C>(most<C>(a + 3, 0), 6) / 6",
+			Go: "min(max(a+3, 0), 6) / 6", Float32: "function1(fnHardsigmoid)", CUDA: "least<C>(most<C>(a + 3, 0), 6) / 6",
 			Reference: "math.Min(math.Max(a+3, 0), 6) / 6", Ulps: 3, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "hardsigmoidGrad64(g, a)", CUDA: "a > -3 && a < 3 ? g / 6 : (C)0",
+				Go: "hardsigmoidGrad64(g, a)", Float32: "function2(fnHardsigmoidGrad)", CUDA: "a > -3 && a < 3 ? g / 6 : (C)0",
 				Reference: "onlyIf(a > -3 && a < 3, g/6)", Ulps: 3, Wild: true,
 			},
 			Formula: "g/6 where -3 < a < 3, else 0",
@@ -158,10 +158,10 @@ var activations = []Op{
 	{
 		Name: "LeakyReLU", Torch: "leaky_relu", Scalars: []string{"slope"}, Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is t where t > 0, else slope*t", Note: "PyTorch's default slope is 0.01.",
-		Func: Func{Go: "leaky(a, slope)", Own: true, CUDA: "a > 0 ? a : a * slope", Reference: "leakyGrad(a, a, slope)", Ulps: 1, Wild: true},
+		Func: Func{Go: "leaky(a, slope)", Float32: "function1With(fnLeakyReLU)", Own: true, CUDA: "a > 0 ? a : a * slope", Reference: "leakyGrad(a, a, slope)", Ulps: 1, Wild: true},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "leakyGrad(g, a, slope)", Own: true, CUDA: "a > 0 ? g : g * slope",
+				Go: "leakyGrad(g, a, slope)", Float32: "function2With(fnLeakyReLUGrad)", Own: true, CUDA: "a > 0 ? g : g * slope",
 				Reference: "leakyGrad(g, a, slope)", Ulps: 1, Wild: true,
 			},
 			Formula: "g where a > 0, else g*slope",
@@ -251,19 +251,19 @@ var activations = []Op{
 		Name: "PReLU", Torch: "prelu", Second: "weight", Types: OnlyFloats, Autocast: "LowerPrecision",
 		Does: "is t where t > 0, else weight*t", Note: "The weight is broadcast: for one number per channel of [N, C, H, W] it is [C, 1, 1].",
 		Differs: "the weight is broadcast and promoted as of any operation of two tensors, where PyTorch wants one number or one for each channel",
-		Func:    Func{Go: "prelu64(a, b)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
+		Func:    Func{Go: "prelu64(a, b)", Float32: "function2(fnPrelu)", CUDA: "a > 0 ? a : a * b", Reference: "leakyGrad(a, a, b)", Ulps: 1, Wild: true},
 		Gradients: []Gradient{
-			{Func: Func{Go: "preluGrad64(g, a, b)", CUDA: "a > 0 ? g : g * b", Reference: "leakyGrad(g, a, b)", Ulps: 1, Wild: true}, Formula: "g where a > 0, else g*b"},
-			{Func: Func{Go: "preluGradWeight64(g, a, b)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
+			{Func: Func{Go: "preluGrad64(g, a, b)", Float32: "function3(fnPreluGrad)", CUDA: "a > 0 ? g : g * b", Reference: "leakyGrad(g, a, b)", Ulps: 1, Wild: true}, Formula: "g where a > 0, else g*b"},
+			{Func: Func{Go: "preluGradWeight64(g, a, b)", Float32: "function3(fnPreluGradWeight)", CUDA: "a > 0 ? (C)0 : g * a", Reference: "onlyIf(!(a > 0), g*a)", Ulps: 1, Wild: true}, Formula: "0 where a > 0, else g*a"},
 		},
 		Test: Test{From: -4, To: 4, Torch: "torch.prelu(torch.broadcast_tensors(x, y)[0].reshape(-1, y.numel()), y.reshape(-1)).reshape(torch.broadcast_shapes(x.shape, y.shape))"},
 	},
 	{
 		Name: "Threshold", Torch: "threshold", Scalars: []string{"edge", "value"}, Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is t where t > edge, else value; NaN stays NaN",
-		Func: Func{Go: "thresholded(a, a, edge, value)", Own: true, CUDA: "a <= edge ? value : a", Reference: "thresholdOf(a, edge, value)", Wild: true},
+		Func: Func{Go: "thresholded(a, a, edge, value)", Float32: "function1With(fnThreshold)", Own: true, CUDA: "a <= edge ? value : a", Reference: "thresholdOf(a, edge, value)", Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "thresholded(g, a, edge, 0)", Own: true, CUDA: "a <= edge ? (C)0 : g", Reference: "onlyIf(!(a <= edge), g)", Wild: true},
+			Func:    Func{Go: "thresholded(g, a, edge, 0)", Float32: "function2With(fnThresholdGrad)", Own: true, CUDA: "a <= edge ? (C)0 : g", Reference: "onlyIf(!(a <= edge), g)", Wild: true},
 			Formula: "0 where a <= edge, else g",
 		}},
 		Test: Test{Scalars: []string{"0.5, -2"}, From: -4, To: 4, Torch: "F.threshold(x, 0.5, -2)"},
@@ -272,9 +272,9 @@ var activations = []Op{
 		Name: "Hardshrink", Torch: "hardshrink", Scalars: []string{"lambda"}, Types: OnlyFloats, Autocast: "Untouched",
 		Does: "is 0 where -lambda <= t <= lambda, else t", Note: "PyTorch's default lambda is 0.5.",
 		Differs: "its gradient passes at NaN, as in PyTorch's kernel for few elements and for GPUs, where its vector kernel gives 0",
-		Func:    Func{Go: "shrunk(a, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : a", Reference: "onlyIf(!(a >= -lambda && a <= lambda), a)", Wild: true},
+		Func:    Func{Go: "shrunk(a, a, lambda)", Float32: "function1With(fnHardshrink)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : a", Reference: "onlyIf(!(a >= -lambda && a <= lambda), a)", Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "shrunk(g, a, lambda)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : g", Reference: "onlyIf(!(a >= -lambda && a <= lambda), g)", Wild: true},
+			Func:    Func{Go: "shrunk(g, a, lambda)", Float32: "function2With(fnHardshrinkGrad)", Own: true, CUDA: "a >= -lambda && a <= lambda ? (C)0 : g", Reference: "onlyIf(!(a >= -lambda && a <= lambda), g)", Wild: true},
 			Formula: "0 where -lambda <= a <= lambda, else g",
 		}},
 		Test: Test{Scalars: []string{"0.75"}, From: -4, To: 4, Torch: "F.hardshrink(x, 0.75)"},
@@ -284,7 +284,7 @@ var activations = []Op{
 		Does: "is t-lambda where t > lambda, t+lambda where t < -lambda, else 0; NaN stays NaN", Note: "PyTorch's default lambda is 0.5; it must not be negative.",
 		Differs: "NaN stays NaN, as in later versions of PyTorch; its gradient there is that of `Hardshrink`",
 		Func: Func{
-			Go: "softShrunk(a, lambda)", Own: true, CUDA: "a > lambda ? a - lambda : a < -lambda ? a + lambda : a * 0",
+			Go: "softShrunk(a, lambda)", Float32: "function1With(fnSoftshrink)", Own: true, CUDA: "a > lambda ? a - lambda : a < -lambda ? a + lambda : a * 0",
 			Reference: "softShrunk(a, lambda)", Scale: "a, lambda", Ulps: 1, Wild: true,
 		},
 		Gradients: []Gradient{{Rule: "softshrinkGrad", Uses: "input(0)"}},
@@ -297,7 +297,7 @@ var activations = []Op{
 		Differs: "floating-point types only; its gradient passes at NaN, as in PyTorch's kernel for few or strided elements, where its vector kernel gives 0; `ReLU6` is `Hardtanh`, too",
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "betweenGrad(g, a, lo, hi)", Own: true, CUDA: "a <= lo || a >= hi ? (C)0 : g",
+				Go: "betweenGrad(g, a, lo, hi)", Float32: "function2With(fnHardtanhGrad)", Own: true, CUDA: "a <= lo || a >= hi ? (C)0 : g",
 				Reference: "onlyIf(!(a <= lo || a >= hi), g)", Wild: true,
 			},
 			Formula: "0 where a <= lo or a >= hi, else g",

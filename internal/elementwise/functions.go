@@ -87,7 +87,7 @@ var functions = []Op{
 		Does: "is the logarithm to base 2, exact for powers of two",
 		Func: Func{Go: "log2of64(a)", Float32: "function1(fnLog2)", CUDA: "log2(a)", Slow: true, Reference: "logOf(a) / math.Ln2", Ulps: 3},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / (a * math.Ln2)", CUDA: "g / (a * (C)0.693147180559945309417)", Reference: "1 / (a * math.Ln2)", Ulps: 3},
+			Func:    Func{Go: "g / (a * math.Ln2)", Float32: "function2(fnLog2Grad)", CUDA: "g / (a * (C)0.693147180559945309417)", Reference: "1 / (a * math.Ln2)", Ulps: 3},
 			Formula: "g/(a*log 2)",
 		}},
 		Test: Test{From: 0.1, To: 9, Torch: "x.log2()"},
@@ -97,7 +97,7 @@ var functions = []Op{
 		Does: "is the logarithm to base 10",
 		Func: Func{Go: "log64(a) / math.Ln10", Float32: "function1(fnLog10)", CUDA: "log10(a)", Slow: true, Reference: "logOf(a) / math.Ln10", Ulps: 3},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / (a * math.Ln10)", CUDA: "g / (a * (C)2.30258509299404568402)", Reference: "1 / (a * math.Ln10)", Ulps: 3},
+			Func:    Func{Go: "g / (a * math.Ln10)", Float32: "function2(fnLog10Grad)", CUDA: "g / (a * (C)2.30258509299404568402)", Reference: "1 / (a * math.Ln10)", Ulps: 3},
 			Formula: "g/(a*log 10)",
 		}},
 		Test: Test{From: 0.1, To: 9, Torch: "x.log10()"},
@@ -108,7 +108,7 @@ var functions = []Op{
 		Func: Func{Go: "math.Exp2(a)", Float32: "function1(fnExp2)", CUDA: "exp2(a)", Slow: true, Reference: "math.Exp2(a)", Ulps: 3},
 		Gradients: []Gradient{{
 			OfOutput: true,
-			Func:     Func{Go: "g * (a * math.Ln2)", CUDA: "g * (a * (C)0.693147180559945309417)", Reference: "a * math.Ln2", Ulps: 3},
+			Func:     Func{Go: "g * (a * math.Ln2)", Float32: "function2(fnExp2Grad)", CUDA: "g * (a * (C)0.693147180559945309417)", Reference: "a * math.Ln2", Ulps: 3},
 			Formula:  "g*a*log 2",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "torch.exp2(x)"},
@@ -119,7 +119,7 @@ var functions = []Op{
 		Func: Func{Go: "math.Tan(a)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
 		Gradients: []Gradient{{
 			OfOutput: true,
-			Func:     Func{Go: "g * (1 + a*a)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
+			Func:     Func{Go: "g * (1 + a*a)", Float32: "function2(fnTanGrad)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
 			Formula:  "g*(1+a*a)",
 		}},
 		Test: Test{From: -1.4, To: 1.4, Torch: "x.tan()"},
@@ -143,7 +143,7 @@ var functions = []Op{
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose sine is t",
 		Func: Func{Go: "asin64(a)", CUDA: "asin(a)", Slow: true, Reference: "math.Atan2(a, math.Sqrt((1-a)*(1+a)))", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / math.Sqrt((1-a)*(1+a))", CUDA: "g / sqrt((1 - a) * (1 + a))", Reference: "1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
+			Func:    Func{Go: "g / math.Sqrt((1-a)*(1+a))", Float32: "function2(fnAsinGrad)", CUDA: "g / sqrt((1 - a) * (1 + a))", Reference: "1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
 			Formula: "g/sqrt(1-a*a)",
 		}},
 		Test: Test{From: -0.9, To: 0.9, Torch: "x.asin()"},
@@ -153,7 +153,7 @@ var functions = []Op{
 		Does: "is the angle in radians, from 0 to pi, whose cosine is t",
 		Func: Func{Go: "acos64(a)", CUDA: "acos(a)", Slow: true, Reference: "2 * math.Atan2(math.Sqrt(1-a), math.Sqrt(1+a))", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "-g / math.Sqrt((1-a)*(1+a))", CUDA: "-g / sqrt((1 - a) * (1 + a))", Reference: "-1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
+			Func:    Func{Go: "-g / math.Sqrt((1-a)*(1+a))", Float32: "function2(fnAcosGrad)", CUDA: "-g / sqrt((1 - a) * (1 + a))", Reference: "-1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
 			Formula: "-g/sqrt(1-a*a)",
 		}},
 		Test: Test{From: -0.9, To: 0.9, Torch: "x.acos()"},
@@ -163,7 +163,7 @@ var functions = []Op{
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose tangent is t",
 		Func: Func{Go: "math.Atan(a)", CUDA: "atan2(a, (C)1)", Slow: true, Reference: "math.Atan(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / (1 + a*a)", CUDA: "g / (1 + a * a)", Reference: "1 / (1 + a*a)", Ulps: 4},
+			Func:    Func{Go: "g / (1 + a*a)", Float32: "function2(fnAtanGrad)", CUDA: "g / (1 + a * a)", Reference: "1 / (1 + a*a)", Ulps: 4},
 			Formula: "g/(1+a*a)",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.atan()"},
@@ -173,7 +173,7 @@ var functions = []Op{
 		Does: "is the inverse of the hyperbolic sine",
 		Func: Func{Go: "math.Asinh(a)", CUDA: "asinh(a)", Slow: true, Reference: "math.Asinh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / math.Sqrt(a*a+1)", CUDA: "g / sqrt(a * a + 1)", Reference: "1 / math.Sqrt(a*a+1)", Ulps: 4},
+			Func:    Func{Go: "g / math.Sqrt(a*a+1)", Float32: "function2(fnAsinhGrad)", CUDA: "g / sqrt(a * a + 1)", Reference: "1 / math.Sqrt(a*a+1)", Ulps: 4},
 			Formula: "g/sqrt(a*a+1)",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.asinh()"},
@@ -183,7 +183,7 @@ var functions = []Op{
 		Does: "is the inverse of the hyperbolic cosine, not negative, and NaN below 1",
 		Func: Func{Go: "math.Acosh(a)", CUDA: "acosh(a)", Slow: true, Reference: "math.Acosh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / math.Abs(math.Sqrt((a-1)*(a+1)))", CUDA: "g / abs(sqrt((a - 1) * (a + 1)))", Reference: "1 / math.Abs(math.Sqrt((a-1)*(a+1)))", Ulps: 4}, // at -1 the root is -0
+			Func:    Func{Go: "g / math.Abs(math.Sqrt((a-1)*(a+1)))", Float32: "function2(fnAcoshGrad)", CUDA: "g / abs(sqrt((a - 1) * (a + 1)))", Reference: "1 / math.Abs(math.Sqrt((a-1)*(a+1)))", Ulps: 4}, // at -1 the root is -0
 			Formula: "g/sqrt(a*a-1)",
 		}},
 		Test: Test{From: 1.1, To: 9, Torch: "x.acosh()"},
@@ -193,7 +193,7 @@ var functions = []Op{
 		Does: "is the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond",
 		Func: Func{Go: "math.Atanh(a)", CUDA: "atanh(a)", Slow: true, Reference: "math.Atanh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / ((1 - a) * (1 + a))", CUDA: "g / ((1 - a) * (1 + a))", Reference: "1 / ((1 - a) * (1 + a))", Ulps: 4},
+			Func:    Func{Go: "g / ((1 - a) * (1 + a))", Float32: "function2(fnAtanhGrad)", CUDA: "g / ((1 - a) * (1 + a))", Reference: "1 / ((1 - a) * (1 + a))", Ulps: 4},
 			Formula: "g/(1-a*a)",
 		}},
 		Test: Test{From: -0.9, To: 0.9, Torch: "x.atanh()"},

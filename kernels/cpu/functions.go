@@ -73,6 +73,36 @@ func function3(f functionID) kernel3[float32, float32, float32, float32] {
 	return func(dst, a, b, c []float32, _ *op.Call) { apply(f, dst, a[:len(dst)], b[:len(dst)], c[:len(dst)], nil) }
 }
 
+// Kernels of functions whose scalars are those of the call, in their order.
+
+func function1With(f functionID) kernel1[float32, float32] {
+	return func(dst, a []float32, c *op.Call) {
+		s := scalarsOf(c)
+		apply(f, dst, a[:len(dst)], nil, nil, &s)
+	}
+}
+
+func function2With(f functionID) kernel2[float32, float32, float32] {
+	return func(dst, a, b []float32, c *op.Call) {
+		s := scalarsOf(c)
+		apply(f, dst, a[:len(dst)], b[:len(dst)], nil, &s)
+	}
+}
+
+func function3With(f functionID) kernel3[float32, float32, float32, float32] {
+	return func(dst, a, b, c []float32, call *op.Call) {
+		s := scalarsOf(call)
+		apply(f, dst, a[:len(dst)], b[:len(dst)], c[:len(dst)], &s)
+	}
+}
+
+func scalarsOf(c *op.Call) (s functionScalars) {
+	for i := range s.narrow {
+		s.narrow[i] = float32(c.F[i])
+	}
+	return s
+}
+
 // maskBits32 and maskBits64 are all bits, or none.
 func maskBits32(m bool) uint32 {
 	if m {

@@ -117,6 +117,90 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		expShiftedAVX2(n, dst, a, b, c, s)
 	case fnNormals:
 		normalsAVX2(n, dst, a, b, c, s)
+	case fnNeg:
+		negAVX2(n, dst, a, b, c, s)
+	case fnAbs:
+		absAVX2(n, dst, a, b, c, s)
+	case fnSign:
+		signAVX2(n, dst, a, b, c, s)
+	case fnSquare:
+		squareAVX2(n, dst, a, b, c, s)
+	case fnSquareGrad:
+		squareGradAVX2(n, dst, a, b, c, s)
+	case fnFloor:
+		floorAVX2(n, dst, a, b, c, s)
+	case fnCeil:
+		ceilAVX2(n, dst, a, b, c, s)
+	case fnNearest:
+		nearestAVX2(n, dst, a, b, c, s)
+	case fnTrunc:
+		truncAVX2(n, dst, a, b, c, s)
+	case fnFrac:
+		fracAVX2(n, dst, a, b, c, s)
+	case fnClamp:
+		clampAVX2(n, dst, a, b, c, s)
+	case fnClampGrad:
+		clampGradAVX2(n, dst, a, b, c, s)
+	case fnHardtanhGrad:
+		hardtanhGradAVX2(n, dst, a, b, c, s)
+	case fnLerp:
+		lerpAVX2(n, dst, a, b, c, s)
+	case fnAddCMul:
+		addCMulAVX2(n, dst, a, b, c, s)
+	case fnAddCDiv:
+		addCDivAVX2(n, dst, a, b, c, s)
+	case fnSoftsign:
+		softsignAVX2(n, dst, a, b, c, s)
+	case fnSoftsignGrad:
+		softsignGradAVX2(n, dst, a, b, c, s)
+	case fnHardswish:
+		hardswishAVX2(n, dst, a, b, c, s)
+	case fnHardswishGrad:
+		hardswishGradAVX2(n, dst, a, b, c, s)
+	case fnHardsigmoid:
+		hardsigmoidAVX2(n, dst, a, b, c, s)
+	case fnHardsigmoidGrad:
+		hardsigmoidGradAVX2(n, dst, a, b, c, s)
+	case fnLeakyReLU:
+		leakyReLUAVX2(n, dst, a, b, c, s)
+	case fnLeakyReLUGrad:
+		leakyReLUGradAVX2(n, dst, a, b, c, s)
+	case fnPrelu:
+		preluAVX2(n, dst, a, b, c, s)
+	case fnPreluGrad:
+		preluGradAVX2(n, dst, a, b, c, s)
+	case fnPreluGradWeight:
+		preluGradWeightAVX2(n, dst, a, b, c, s)
+	case fnThreshold:
+		thresholdAVX2(n, dst, a, b, c, s)
+	case fnThresholdGrad:
+		thresholdGradAVX2(n, dst, a, b, c, s)
+	case fnHardshrink:
+		hardshrinkAVX2(n, dst, a, b, c, s)
+	case fnHardshrinkGrad:
+		hardshrinkGradAVX2(n, dst, a, b, c, s)
+	case fnSoftshrink:
+		softshrinkAVX2(n, dst, a, b, c, s)
+	case fnLog2Grad:
+		log2GradAVX2(n, dst, a, b, c, s)
+	case fnLog10Grad:
+		log10GradAVX2(n, dst, a, b, c, s)
+	case fnExp2Grad:
+		exp2GradAVX2(n, dst, a, b, c, s)
+	case fnTanGrad:
+		tanGradAVX2(n, dst, a, b, c, s)
+	case fnAsinGrad:
+		asinGradAVX2(n, dst, a, b, c, s)
+	case fnAcosGrad:
+		acosGradAVX2(n, dst, a, b, c, s)
+	case fnAtanGrad:
+		atanGradAVX2(n, dst, a, b, c, s)
+	case fnAsinhGrad:
+		asinhGradAVX2(n, dst, a, b, c, s)
+	case fnAcoshGrad:
+		acoshGradAVX2(n, dst, a, b, c, s)
+	case fnAtanhGrad:
+		atanhGradAVX2(n, dst, a, b, c, s)
 	}
 }
 
@@ -287,3 +371,129 @@ func expShiftedAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func normalsAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func negAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func absAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func signAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func squareAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func squareGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func floorAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func ceilAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func nearestAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func truncAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func fracAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func clampAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func clampGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardtanhGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func lerpAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func addCMulAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func addCDivAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func softsignAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func softsignGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardswishAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardswishGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardsigmoidAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardsigmoidGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func leakyReLUAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func leakyReLUGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func preluAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func preluGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func preluGradWeightAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func thresholdAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func thresholdGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardshrinkAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func hardshrinkGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func softshrinkAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func log2GradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func log10GradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func exp2GradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func tanGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func asinGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func acosGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atanGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func asinhGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func acoshGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atanhGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)

@@ -618,659 +618,699 @@ DATA vectorConstants<>+2448(SB)/4, $0x40200000
 DATA vectorConstants<>+2452(SB)/4, $0x40200000
 DATA vectorConstants<>+2456(SB)/4, $0x40200000
 DATA vectorConstants<>+2460(SB)/4, $0x40200000
-DATA vectorConstants<>+2464(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2468(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2472(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2476(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2480(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2484(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2488(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2492(SB)/4, $0x407ccccd
-DATA vectorConstants<>+2496(SB)/4, $0x40800000
-DATA vectorConstants<>+2500(SB)/4, $0x40800000
-DATA vectorConstants<>+2504(SB)/4, $0x40800000
-DATA vectorConstants<>+2508(SB)/4, $0x40800000
-DATA vectorConstants<>+2512(SB)/4, $0x40800000
-DATA vectorConstants<>+2516(SB)/4, $0x40800000
-DATA vectorConstants<>+2520(SB)/4, $0x40800000
-DATA vectorConstants<>+2524(SB)/4, $0x40800000
-DATA vectorConstants<>+2528(SB)/4, $0x40a00000
-DATA vectorConstants<>+2532(SB)/4, $0x40a00000
-DATA vectorConstants<>+2536(SB)/4, $0x40a00000
-DATA vectorConstants<>+2540(SB)/4, $0x40a00000
-DATA vectorConstants<>+2544(SB)/4, $0x40a00000
-DATA vectorConstants<>+2548(SB)/4, $0x40a00000
-DATA vectorConstants<>+2552(SB)/4, $0x40a00000
-DATA vectorConstants<>+2556(SB)/4, $0x40a00000
-DATA vectorConstants<>+2560(SB)/4, $0x41200000
-DATA vectorConstants<>+2564(SB)/4, $0x41200000
-DATA vectorConstants<>+2568(SB)/4, $0x41200000
-DATA vectorConstants<>+2572(SB)/4, $0x41200000
-DATA vectorConstants<>+2576(SB)/4, $0x41200000
-DATA vectorConstants<>+2580(SB)/4, $0x41200000
-DATA vectorConstants<>+2584(SB)/4, $0x41200000
-DATA vectorConstants<>+2588(SB)/4, $0x41200000
-DATA vectorConstants<>+2592(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2596(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2600(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2604(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2608(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2612(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2616(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2620(SB)/4, $0x4124cccd
-DATA vectorConstants<>+2624(SB)/4, $0x41400000
-DATA vectorConstants<>+2628(SB)/4, $0x41400000
-DATA vectorConstants<>+2632(SB)/4, $0x41400000
-DATA vectorConstants<>+2636(SB)/4, $0x41400000
-DATA vectorConstants<>+2640(SB)/4, $0x41400000
-DATA vectorConstants<>+2644(SB)/4, $0x41400000
-DATA vectorConstants<>+2648(SB)/4, $0x41400000
-DATA vectorConstants<>+2652(SB)/4, $0x41400000
-DATA vectorConstants<>+2656(SB)/4, $0x4169999a
-DATA vectorConstants<>+2660(SB)/4, $0x4169999a
-DATA vectorConstants<>+2664(SB)/4, $0x4169999a
-DATA vectorConstants<>+2668(SB)/4, $0x4169999a
-DATA vectorConstants<>+2672(SB)/4, $0x4169999a
-DATA vectorConstants<>+2676(SB)/4, $0x4169999a
-DATA vectorConstants<>+2680(SB)/4, $0x4169999a
-DATA vectorConstants<>+2684(SB)/4, $0x4169999a
-DATA vectorConstants<>+2688(SB)/4, $0x41b80000
-DATA vectorConstants<>+2692(SB)/4, $0x41b80000
-DATA vectorConstants<>+2696(SB)/4, $0x41b80000
-DATA vectorConstants<>+2700(SB)/4, $0x41b80000
-DATA vectorConstants<>+2704(SB)/4, $0x41b80000
-DATA vectorConstants<>+2708(SB)/4, $0x41b80000
-DATA vectorConstants<>+2712(SB)/4, $0x41b80000
-DATA vectorConstants<>+2716(SB)/4, $0x41b80000
-DATA vectorConstants<>+2720(SB)/4, $0x42b20000
-DATA vectorConstants<>+2724(SB)/4, $0x42b20000
-DATA vectorConstants<>+2728(SB)/4, $0x42b20000
-DATA vectorConstants<>+2732(SB)/4, $0x42b20000
-DATA vectorConstants<>+2736(SB)/4, $0x42b20000
-DATA vectorConstants<>+2740(SB)/4, $0x42b20000
-DATA vectorConstants<>+2744(SB)/4, $0x42b20000
-DATA vectorConstants<>+2748(SB)/4, $0x42b20000
-DATA vectorConstants<>+2752(SB)/4, $0x42f00000
-DATA vectorConstants<>+2756(SB)/4, $0x42f00000
-DATA vectorConstants<>+2760(SB)/4, $0x42f00000
-DATA vectorConstants<>+2764(SB)/4, $0x42f00000
-DATA vectorConstants<>+2768(SB)/4, $0x42f00000
-DATA vectorConstants<>+2772(SB)/4, $0x42f00000
-DATA vectorConstants<>+2776(SB)/4, $0x42f00000
-DATA vectorConstants<>+2780(SB)/4, $0x42f00000
-DATA vectorConstants<>+2784(SB)/4, $0x43010000
-DATA vectorConstants<>+2788(SB)/4, $0x43010000
-DATA vectorConstants<>+2792(SB)/4, $0x43010000
-DATA vectorConstants<>+2796(SB)/4, $0x43010000
-DATA vectorConstants<>+2800(SB)/4, $0x43010000
-DATA vectorConstants<>+2804(SB)/4, $0x43010000
-DATA vectorConstants<>+2808(SB)/4, $0x43010000
-DATA vectorConstants<>+2812(SB)/4, $0x43010000
-DATA vectorConstants<>+2816(SB)/4, $0x4b000000
-DATA vectorConstants<>+2820(SB)/4, $0x4b000000
-DATA vectorConstants<>+2824(SB)/4, $0x4b000000
-DATA vectorConstants<>+2828(SB)/4, $0x4b000000
-DATA vectorConstants<>+2832(SB)/4, $0x4b000000
-DATA vectorConstants<>+2836(SB)/4, $0x4b000000
-DATA vectorConstants<>+2840(SB)/4, $0x4b000000
-DATA vectorConstants<>+2844(SB)/4, $0x4b000000
-DATA vectorConstants<>+2848(SB)/4, $0x4c800000
-DATA vectorConstants<>+2852(SB)/4, $0x4c800000
-DATA vectorConstants<>+2856(SB)/4, $0x4c800000
-DATA vectorConstants<>+2860(SB)/4, $0x4c800000
-DATA vectorConstants<>+2864(SB)/4, $0x4c800000
-DATA vectorConstants<>+2868(SB)/4, $0x4c800000
-DATA vectorConstants<>+2872(SB)/4, $0x4c800000
-DATA vectorConstants<>+2876(SB)/4, $0x4c800000
-DATA vectorConstants<>+2880(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2884(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2888(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2892(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2896(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2900(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2904(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2908(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+2912(SB)/4, $0x7f800000
-DATA vectorConstants<>+2916(SB)/4, $0x7f800000
-DATA vectorConstants<>+2920(SB)/4, $0x7f800000
-DATA vectorConstants<>+2924(SB)/4, $0x7f800000
-DATA vectorConstants<>+2928(SB)/4, $0x7f800000
-DATA vectorConstants<>+2932(SB)/4, $0x7f800000
-DATA vectorConstants<>+2936(SB)/4, $0x7f800000
-DATA vectorConstants<>+2940(SB)/4, $0x7f800000
-DATA vectorConstants<>+2944(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2948(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2952(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2956(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2960(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2964(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2968(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2972(SB)/4, $0x7fc00000
-DATA vectorConstants<>+2976(SB)/4, $0x7fffffff
-DATA vectorConstants<>+2980(SB)/4, $0x7fffffff
-DATA vectorConstants<>+2984(SB)/4, $0x7fffffff
-DATA vectorConstants<>+2988(SB)/4, $0x7fffffff
-DATA vectorConstants<>+2992(SB)/4, $0x7fffffff
-DATA vectorConstants<>+2996(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3000(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3004(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3008(SB)/4, $0x80000000
-DATA vectorConstants<>+3012(SB)/4, $0x80000000
-DATA vectorConstants<>+3016(SB)/4, $0x80000000
-DATA vectorConstants<>+3020(SB)/4, $0x80000000
-DATA vectorConstants<>+3024(SB)/4, $0x80000000
-DATA vectorConstants<>+3028(SB)/4, $0x80000000
-DATA vectorConstants<>+3032(SB)/4, $0x80000000
-DATA vectorConstants<>+3036(SB)/4, $0x80000000
-DATA vectorConstants<>+3040(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3044(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3048(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3052(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3056(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3060(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3064(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3068(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3072(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3076(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3080(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3084(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3088(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3092(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3096(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3100(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3104(SB)/4, $0xb9250045
-DATA vectorConstants<>+3108(SB)/4, $0xb9250045
-DATA vectorConstants<>+3112(SB)/4, $0xb9250045
-DATA vectorConstants<>+3116(SB)/4, $0xb9250045
-DATA vectorConstants<>+3120(SB)/4, $0xb9250045
-DATA vectorConstants<>+3124(SB)/4, $0xb9250045
-DATA vectorConstants<>+3128(SB)/4, $0xb9250045
-DATA vectorConstants<>+3132(SB)/4, $0xb9250045
-DATA vectorConstants<>+3136(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3140(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3144(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3148(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3152(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3156(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3160(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3164(SB)/4, $0xb9316c59
-DATA vectorConstants<>+3168(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3172(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3176(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3180(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3184(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3188(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3192(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3196(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+3200(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3204(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3208(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3212(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3216(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3220(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3224(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3228(SB)/4, $0xb95e8083
-DATA vectorConstants<>+3232(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3236(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3240(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3244(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3248(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3252(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3256(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3260(SB)/4, $0xb9a31141
-DATA vectorConstants<>+3264(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3268(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3272(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3276(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3280(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3284(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3288(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3292(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+3296(SB)/4, $0xba09d149
-DATA vectorConstants<>+3300(SB)/4, $0xba09d149
-DATA vectorConstants<>+3304(SB)/4, $0xba09d149
-DATA vectorConstants<>+3308(SB)/4, $0xba09d149
-DATA vectorConstants<>+3312(SB)/4, $0xba09d149
-DATA vectorConstants<>+3316(SB)/4, $0xba09d149
-DATA vectorConstants<>+3320(SB)/4, $0xba09d149
-DATA vectorConstants<>+3324(SB)/4, $0xba09d149
-DATA vectorConstants<>+3328(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3332(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3336(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3340(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3344(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3348(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3352(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3356(SB)/4, $0xba51fb80
-DATA vectorConstants<>+3360(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3364(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3368(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3372(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3376(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3380(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3384(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3388(SB)/4, $0xbab6061a
-DATA vectorConstants<>+3392(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3396(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3400(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3404(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3408(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3412(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3416(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3420(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+3424(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3428(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3432(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3436(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3440(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3444(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3448(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3452(SB)/4, $0xbb96c984
-DATA vectorConstants<>+3456(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3460(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3464(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3468(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3472(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3476(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3480(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3484(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+3488(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3492(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3496(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3500(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3504(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3508(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3512(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3516(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+3520(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3524(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3528(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3532(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3536(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3540(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3544(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3548(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+3552(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3556(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3560(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3564(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3568(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3572(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3576(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3580(SB)/4, $0xbcaae275
-DATA vectorConstants<>+3584(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3588(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3592(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3596(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3600(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3604(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3608(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3612(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+3616(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3620(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3624(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3628(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3632(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3636(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3640(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3644(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+3648(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3652(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3656(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3660(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3664(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3668(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3672(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3676(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+3680(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3684(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3688(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3692(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3696(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3700(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3704(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3708(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+3712(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3716(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3720(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3724(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3728(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3732(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3736(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3740(SB)/4, $0xbe06c547
-DATA vectorConstants<>+3744(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3748(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3752(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3756(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3760(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3764(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3768(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3772(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+3776(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3780(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3784(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3788(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3792(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3796(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3800(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3804(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+3808(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3812(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3816(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3820(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3824(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3828(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3832(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3836(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+3840(SB)/4, $0xbe800020
-DATA vectorConstants<>+3844(SB)/4, $0xbe800020
-DATA vectorConstants<>+3848(SB)/4, $0xbe800020
-DATA vectorConstants<>+3852(SB)/4, $0xbe800020
-DATA vectorConstants<>+3856(SB)/4, $0xbe800020
-DATA vectorConstants<>+3860(SB)/4, $0xbe800020
-DATA vectorConstants<>+3864(SB)/4, $0xbe800020
-DATA vectorConstants<>+3868(SB)/4, $0xbe800020
-DATA vectorConstants<>+3872(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3876(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3880(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3884(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3888(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3892(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3896(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3900(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+3904(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3908(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3912(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3916(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3920(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3924(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3928(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3932(SB)/4, $0xbec0939f
-DATA vectorConstants<>+3936(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3940(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3944(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3948(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3952(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3956(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3960(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3964(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+3968(SB)/4, $0xbf000000
-DATA vectorConstants<>+3972(SB)/4, $0xbf000000
-DATA vectorConstants<>+3976(SB)/4, $0xbf000000
-DATA vectorConstants<>+3980(SB)/4, $0xbf000000
-DATA vectorConstants<>+3984(SB)/4, $0xbf000000
-DATA vectorConstants<>+3988(SB)/4, $0xbf000000
-DATA vectorConstants<>+3992(SB)/4, $0xbf000000
-DATA vectorConstants<>+3996(SB)/4, $0xbf000000
-DATA vectorConstants<>+4000(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4004(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4008(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4012(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4016(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4020(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4024(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4028(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+4032(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4036(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4040(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4044(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4048(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4052(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4056(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4060(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+4064(SB)/4, $0xbf800000
-DATA vectorConstants<>+4068(SB)/4, $0xbf800000
-DATA vectorConstants<>+4072(SB)/4, $0xbf800000
-DATA vectorConstants<>+4076(SB)/4, $0xbf800000
-DATA vectorConstants<>+4080(SB)/4, $0xbf800000
-DATA vectorConstants<>+4084(SB)/4, $0xbf800000
-DATA vectorConstants<>+4088(SB)/4, $0xbf800000
-DATA vectorConstants<>+4092(SB)/4, $0xbf800000
-DATA vectorConstants<>+4096(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4100(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4104(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4108(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4112(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4116(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4120(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4124(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+4128(SB)/4, $0xc0000000
-DATA vectorConstants<>+4132(SB)/4, $0xc0000000
-DATA vectorConstants<>+4136(SB)/4, $0xc0000000
-DATA vectorConstants<>+4140(SB)/4, $0xc0000000
-DATA vectorConstants<>+4144(SB)/4, $0xc0000000
-DATA vectorConstants<>+4148(SB)/4, $0xc0000000
-DATA vectorConstants<>+4152(SB)/4, $0xc0000000
-DATA vectorConstants<>+4156(SB)/4, $0xc0000000
-DATA vectorConstants<>+4160(SB)/4, $0xc1400000
-DATA vectorConstants<>+4164(SB)/4, $0xc1400000
-DATA vectorConstants<>+4168(SB)/4, $0xc1400000
-DATA vectorConstants<>+4172(SB)/4, $0xc1400000
-DATA vectorConstants<>+4176(SB)/4, $0xc1400000
-DATA vectorConstants<>+4180(SB)/4, $0xc1400000
-DATA vectorConstants<>+4184(SB)/4, $0xc1400000
-DATA vectorConstants<>+4188(SB)/4, $0xc1400000
-DATA vectorConstants<>+4192(SB)/4, $0xc169999a
-DATA vectorConstants<>+4196(SB)/4, $0xc169999a
-DATA vectorConstants<>+4200(SB)/4, $0xc169999a
-DATA vectorConstants<>+4204(SB)/4, $0xc169999a
-DATA vectorConstants<>+4208(SB)/4, $0xc169999a
-DATA vectorConstants<>+4212(SB)/4, $0xc169999a
-DATA vectorConstants<>+4216(SB)/4, $0xc169999a
-DATA vectorConstants<>+4220(SB)/4, $0xc169999a
-DATA vectorConstants<>+4224(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4228(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4232(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4236(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4240(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4244(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4248(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4252(SB)/4, $0xc1a00000
-DATA vectorConstants<>+4256(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4260(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4264(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4268(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4272(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4276(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4280(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4284(SB)/4, $0xc2c80000
-DATA vectorConstants<>+4288(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4292(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4296(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4300(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4304(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4308(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4312(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4316(SB)/4, $0xc2d00000
-DATA vectorConstants<>+4320(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4324(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4328(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4332(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4336(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4340(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4344(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4348(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+4352(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4356(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4360(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4364(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4368(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4372(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4376(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4380(SB)/4, $0xc2f00000
-DATA vectorConstants<>+4384(SB)/4, $0xc3170000
-DATA vectorConstants<>+4388(SB)/4, $0xc3170000
-DATA vectorConstants<>+4392(SB)/4, $0xc3170000
-DATA vectorConstants<>+4396(SB)/4, $0xc3170000
-DATA vectorConstants<>+4400(SB)/4, $0xc3170000
-DATA vectorConstants<>+4404(SB)/4, $0xc3170000
-DATA vectorConstants<>+4408(SB)/4, $0xc3170000
-DATA vectorConstants<>+4412(SB)/4, $0xc3170000
-DATA vectorConstants<>+4416(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4420(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4424(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4428(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4432(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4436(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4440(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4444(SB)/4, $0xc32a0000
-DATA vectorConstants<>+4448(SB)/4, $0xc3480000
-DATA vectorConstants<>+4452(SB)/4, $0xc3480000
-DATA vectorConstants<>+4456(SB)/4, $0xc3480000
-DATA vectorConstants<>+4460(SB)/4, $0xc3480000
-DATA vectorConstants<>+4464(SB)/4, $0xc3480000
-DATA vectorConstants<>+4468(SB)/4, $0xc3480000
-DATA vectorConstants<>+4472(SB)/4, $0xc3480000
-DATA vectorConstants<>+4476(SB)/4, $0xc3480000
-DATA vectorConstants<>+4480(SB)/4, $0xc4317218
-DATA vectorConstants<>+4484(SB)/4, $0xc4317218
-DATA vectorConstants<>+4488(SB)/4, $0xc4317218
-DATA vectorConstants<>+4492(SB)/4, $0xc4317218
-DATA vectorConstants<>+4496(SB)/4, $0xc4317218
-DATA vectorConstants<>+4500(SB)/4, $0xc4317218
-DATA vectorConstants<>+4504(SB)/4, $0xc4317218
-DATA vectorConstants<>+4508(SB)/4, $0xc4317218
-DATA vectorConstants<>+4512(SB)/4, $0xff800000
-DATA vectorConstants<>+4516(SB)/4, $0xff800000
-DATA vectorConstants<>+4520(SB)/4, $0xff800000
-DATA vectorConstants<>+4524(SB)/4, $0xff800000
-DATA vectorConstants<>+4528(SB)/4, $0xff800000
-DATA vectorConstants<>+4532(SB)/4, $0xff800000
-DATA vectorConstants<>+4536(SB)/4, $0xff800000
-DATA vectorConstants<>+4540(SB)/4, $0xff800000
-DATA vectorConstants<>+4544(SB)/4, $0xffffffff
-DATA vectorConstants<>+4548(SB)/4, $0xffffffff
-DATA vectorConstants<>+4552(SB)/4, $0xffffffff
-DATA vectorConstants<>+4556(SB)/4, $0xffffffff
-DATA vectorConstants<>+4560(SB)/4, $0xffffffff
-DATA vectorConstants<>+4564(SB)/4, $0xffffffff
-DATA vectorConstants<>+4568(SB)/4, $0xffffffff
-DATA vectorConstants<>+4572(SB)/4, $0xffffffff
-DATA vectorConstants<>+4576(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+4584(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+4592(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+4600(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+4608(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+4616(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+4624(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+4632(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+4640(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4648(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4656(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4664(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+4672(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4680(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4688(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4696(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+4704(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4712(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4720(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4728(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+4736(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4744(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4752(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4760(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+4768(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4776(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4784(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4792(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+4800(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4808(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4816(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4824(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+4832(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4840(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4848(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4856(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+4864(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4872(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4880(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4888(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+4896(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4904(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4912(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4920(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+4928(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4936(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4944(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4952(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+4960(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4968(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4976(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4984(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+4992(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+5000(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+5008(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+5016(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+5024(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5032(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5040(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5048(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+5056(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5064(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5072(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5080(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+5088(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5096(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5104(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5112(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+5120(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5128(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5136(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5144(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+5152(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5160(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5168(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5176(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+5184(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5192(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5200(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5208(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+5216(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5224(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5232(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5240(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+5248(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5256(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5264(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5272(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+5280(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5288(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5296(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5304(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+5312(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5320(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5328(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5336(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+5344(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5352(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5360(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5368(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+5376(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5384(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5392(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5400(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+5408(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5416(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5424(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5432(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+5440(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5448(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5456(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5464(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+5472(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5480(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5488(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5496(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+5504(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5512(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5520(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5528(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+5536(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5544(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5552(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+5560(SB)/8, $0xfff0000000000000
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $5568
+DATA vectorConstants<>+2464(SB)/4, $0x40400000
+DATA vectorConstants<>+2468(SB)/4, $0x40400000
+DATA vectorConstants<>+2472(SB)/4, $0x40400000
+DATA vectorConstants<>+2476(SB)/4, $0x40400000
+DATA vectorConstants<>+2480(SB)/4, $0x40400000
+DATA vectorConstants<>+2484(SB)/4, $0x40400000
+DATA vectorConstants<>+2488(SB)/4, $0x40400000
+DATA vectorConstants<>+2492(SB)/4, $0x40400000
+DATA vectorConstants<>+2496(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2500(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2504(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2508(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2512(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2516(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2520(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2524(SB)/4, $0x407ccccd
+DATA vectorConstants<>+2528(SB)/4, $0x40800000
+DATA vectorConstants<>+2532(SB)/4, $0x40800000
+DATA vectorConstants<>+2536(SB)/4, $0x40800000
+DATA vectorConstants<>+2540(SB)/4, $0x40800000
+DATA vectorConstants<>+2544(SB)/4, $0x40800000
+DATA vectorConstants<>+2548(SB)/4, $0x40800000
+DATA vectorConstants<>+2552(SB)/4, $0x40800000
+DATA vectorConstants<>+2556(SB)/4, $0x40800000
+DATA vectorConstants<>+2560(SB)/4, $0x40a00000
+DATA vectorConstants<>+2564(SB)/4, $0x40a00000
+DATA vectorConstants<>+2568(SB)/4, $0x40a00000
+DATA vectorConstants<>+2572(SB)/4, $0x40a00000
+DATA vectorConstants<>+2576(SB)/4, $0x40a00000
+DATA vectorConstants<>+2580(SB)/4, $0x40a00000
+DATA vectorConstants<>+2584(SB)/4, $0x40a00000
+DATA vectorConstants<>+2588(SB)/4, $0x40a00000
+DATA vectorConstants<>+2592(SB)/4, $0x40c00000
+DATA vectorConstants<>+2596(SB)/4, $0x40c00000
+DATA vectorConstants<>+2600(SB)/4, $0x40c00000
+DATA vectorConstants<>+2604(SB)/4, $0x40c00000
+DATA vectorConstants<>+2608(SB)/4, $0x40c00000
+DATA vectorConstants<>+2612(SB)/4, $0x40c00000
+DATA vectorConstants<>+2616(SB)/4, $0x40c00000
+DATA vectorConstants<>+2620(SB)/4, $0x40c00000
+DATA vectorConstants<>+2624(SB)/4, $0x41200000
+DATA vectorConstants<>+2628(SB)/4, $0x41200000
+DATA vectorConstants<>+2632(SB)/4, $0x41200000
+DATA vectorConstants<>+2636(SB)/4, $0x41200000
+DATA vectorConstants<>+2640(SB)/4, $0x41200000
+DATA vectorConstants<>+2644(SB)/4, $0x41200000
+DATA vectorConstants<>+2648(SB)/4, $0x41200000
+DATA vectorConstants<>+2652(SB)/4, $0x41200000
+DATA vectorConstants<>+2656(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2660(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2664(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2668(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2672(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2676(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2680(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2684(SB)/4, $0x4124cccd
+DATA vectorConstants<>+2688(SB)/4, $0x41400000
+DATA vectorConstants<>+2692(SB)/4, $0x41400000
+DATA vectorConstants<>+2696(SB)/4, $0x41400000
+DATA vectorConstants<>+2700(SB)/4, $0x41400000
+DATA vectorConstants<>+2704(SB)/4, $0x41400000
+DATA vectorConstants<>+2708(SB)/4, $0x41400000
+DATA vectorConstants<>+2712(SB)/4, $0x41400000
+DATA vectorConstants<>+2716(SB)/4, $0x41400000
+DATA vectorConstants<>+2720(SB)/4, $0x4169999a
+DATA vectorConstants<>+2724(SB)/4, $0x4169999a
+DATA vectorConstants<>+2728(SB)/4, $0x4169999a
+DATA vectorConstants<>+2732(SB)/4, $0x4169999a
+DATA vectorConstants<>+2736(SB)/4, $0x4169999a
+DATA vectorConstants<>+2740(SB)/4, $0x4169999a
+DATA vectorConstants<>+2744(SB)/4, $0x4169999a
+DATA vectorConstants<>+2748(SB)/4, $0x4169999a
+DATA vectorConstants<>+2752(SB)/4, $0x41b80000
+DATA vectorConstants<>+2756(SB)/4, $0x41b80000
+DATA vectorConstants<>+2760(SB)/4, $0x41b80000
+DATA vectorConstants<>+2764(SB)/4, $0x41b80000
+DATA vectorConstants<>+2768(SB)/4, $0x41b80000
+DATA vectorConstants<>+2772(SB)/4, $0x41b80000
+DATA vectorConstants<>+2776(SB)/4, $0x41b80000
+DATA vectorConstants<>+2780(SB)/4, $0x41b80000
+DATA vectorConstants<>+2784(SB)/4, $0x42b20000
+DATA vectorConstants<>+2788(SB)/4, $0x42b20000
+DATA vectorConstants<>+2792(SB)/4, $0x42b20000
+DATA vectorConstants<>+2796(SB)/4, $0x42b20000
+DATA vectorConstants<>+2800(SB)/4, $0x42b20000
+DATA vectorConstants<>+2804(SB)/4, $0x42b20000
+DATA vectorConstants<>+2808(SB)/4, $0x42b20000
+DATA vectorConstants<>+2812(SB)/4, $0x42b20000
+DATA vectorConstants<>+2816(SB)/4, $0x42f00000
+DATA vectorConstants<>+2820(SB)/4, $0x42f00000
+DATA vectorConstants<>+2824(SB)/4, $0x42f00000
+DATA vectorConstants<>+2828(SB)/4, $0x42f00000
+DATA vectorConstants<>+2832(SB)/4, $0x42f00000
+DATA vectorConstants<>+2836(SB)/4, $0x42f00000
+DATA vectorConstants<>+2840(SB)/4, $0x42f00000
+DATA vectorConstants<>+2844(SB)/4, $0x42f00000
+DATA vectorConstants<>+2848(SB)/4, $0x43010000
+DATA vectorConstants<>+2852(SB)/4, $0x43010000
+DATA vectorConstants<>+2856(SB)/4, $0x43010000
+DATA vectorConstants<>+2860(SB)/4, $0x43010000
+DATA vectorConstants<>+2864(SB)/4, $0x43010000
+DATA vectorConstants<>+2868(SB)/4, $0x43010000
+DATA vectorConstants<>+2872(SB)/4, $0x43010000
+DATA vectorConstants<>+2876(SB)/4, $0x43010000
+DATA vectorConstants<>+2880(SB)/4, $0x4b000000
+DATA vectorConstants<>+2884(SB)/4, $0x4b000000
+DATA vectorConstants<>+2888(SB)/4, $0x4b000000
+DATA vectorConstants<>+2892(SB)/4, $0x4b000000
+DATA vectorConstants<>+2896(SB)/4, $0x4b000000
+DATA vectorConstants<>+2900(SB)/4, $0x4b000000
+DATA vectorConstants<>+2904(SB)/4, $0x4b000000
+DATA vectorConstants<>+2908(SB)/4, $0x4b000000
+DATA vectorConstants<>+2912(SB)/4, $0x4c800000
+DATA vectorConstants<>+2916(SB)/4, $0x4c800000
+DATA vectorConstants<>+2920(SB)/4, $0x4c800000
+DATA vectorConstants<>+2924(SB)/4, $0x4c800000
+DATA vectorConstants<>+2928(SB)/4, $0x4c800000
+DATA vectorConstants<>+2932(SB)/4, $0x4c800000
+DATA vectorConstants<>+2936(SB)/4, $0x4c800000
+DATA vectorConstants<>+2940(SB)/4, $0x4c800000
+DATA vectorConstants<>+2944(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2948(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2952(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2956(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2960(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2964(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2968(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2972(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+2976(SB)/4, $0x7f800000
+DATA vectorConstants<>+2980(SB)/4, $0x7f800000
+DATA vectorConstants<>+2984(SB)/4, $0x7f800000
+DATA vectorConstants<>+2988(SB)/4, $0x7f800000
+DATA vectorConstants<>+2992(SB)/4, $0x7f800000
+DATA vectorConstants<>+2996(SB)/4, $0x7f800000
+DATA vectorConstants<>+3000(SB)/4, $0x7f800000
+DATA vectorConstants<>+3004(SB)/4, $0x7f800000
+DATA vectorConstants<>+3008(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3012(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3016(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3020(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3024(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3028(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3032(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3036(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3040(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3044(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3048(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3052(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3056(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3060(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3064(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3068(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3072(SB)/4, $0x80000000
+DATA vectorConstants<>+3076(SB)/4, $0x80000000
+DATA vectorConstants<>+3080(SB)/4, $0x80000000
+DATA vectorConstants<>+3084(SB)/4, $0x80000000
+DATA vectorConstants<>+3088(SB)/4, $0x80000000
+DATA vectorConstants<>+3092(SB)/4, $0x80000000
+DATA vectorConstants<>+3096(SB)/4, $0x80000000
+DATA vectorConstants<>+3100(SB)/4, $0x80000000
+DATA vectorConstants<>+3104(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3108(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3112(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3116(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3120(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3124(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3128(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3132(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3136(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3140(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3144(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3148(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3152(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3156(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3160(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3164(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+3168(SB)/4, $0xb9250045
+DATA vectorConstants<>+3172(SB)/4, $0xb9250045
+DATA vectorConstants<>+3176(SB)/4, $0xb9250045
+DATA vectorConstants<>+3180(SB)/4, $0xb9250045
+DATA vectorConstants<>+3184(SB)/4, $0xb9250045
+DATA vectorConstants<>+3188(SB)/4, $0xb9250045
+DATA vectorConstants<>+3192(SB)/4, $0xb9250045
+DATA vectorConstants<>+3196(SB)/4, $0xb9250045
+DATA vectorConstants<>+3200(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3204(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3208(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3212(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3216(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3220(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3224(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3228(SB)/4, $0xb9316c59
+DATA vectorConstants<>+3232(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3236(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3240(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3244(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3248(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3252(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3256(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3260(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+3264(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3268(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3272(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3276(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3280(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3284(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3288(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3292(SB)/4, $0xb95e8083
+DATA vectorConstants<>+3296(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3300(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3304(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3308(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3312(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3316(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3320(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3324(SB)/4, $0xb9a31141
+DATA vectorConstants<>+3328(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3332(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3336(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3340(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3344(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3348(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3352(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3356(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+3360(SB)/4, $0xba09d149
+DATA vectorConstants<>+3364(SB)/4, $0xba09d149
+DATA vectorConstants<>+3368(SB)/4, $0xba09d149
+DATA vectorConstants<>+3372(SB)/4, $0xba09d149
+DATA vectorConstants<>+3376(SB)/4, $0xba09d149
+DATA vectorConstants<>+3380(SB)/4, $0xba09d149
+DATA vectorConstants<>+3384(SB)/4, $0xba09d149
+DATA vectorConstants<>+3388(SB)/4, $0xba09d149
+DATA vectorConstants<>+3392(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3396(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3400(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3404(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3408(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3412(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3416(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3420(SB)/4, $0xba51fb80
+DATA vectorConstants<>+3424(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3428(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3432(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3436(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3440(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3444(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3448(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3452(SB)/4, $0xbab6061a
+DATA vectorConstants<>+3456(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3460(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3464(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3468(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3472(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3476(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3480(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3484(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+3488(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3492(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3496(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3500(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3504(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3508(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3512(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3516(SB)/4, $0xbb96c984
+DATA vectorConstants<>+3520(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3524(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3528(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3532(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3536(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3540(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3544(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3548(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+3552(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3556(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3560(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3564(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3568(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3572(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3576(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3580(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+3584(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3588(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3592(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3596(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3600(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3604(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3608(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3612(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+3616(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3620(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3624(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3628(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3632(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3636(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3640(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3644(SB)/4, $0xbcaae275
+DATA vectorConstants<>+3648(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3652(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3656(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3660(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3664(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3668(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3672(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3676(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+3680(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3684(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3688(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3692(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3696(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3700(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3704(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3708(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+3712(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3716(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3720(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3724(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3728(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3732(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3736(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3740(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+3744(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3748(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3752(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3756(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3760(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3764(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3768(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3772(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+3776(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3780(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3784(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3788(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3792(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3796(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3800(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3804(SB)/4, $0xbe06c547
+DATA vectorConstants<>+3808(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3812(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3816(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3820(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3824(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3828(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3832(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3836(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+3840(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3844(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3848(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3852(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3856(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3860(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3864(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3868(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+3872(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3876(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3880(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3884(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3888(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3892(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3896(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3900(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+3904(SB)/4, $0xbe800020
+DATA vectorConstants<>+3908(SB)/4, $0xbe800020
+DATA vectorConstants<>+3912(SB)/4, $0xbe800020
+DATA vectorConstants<>+3916(SB)/4, $0xbe800020
+DATA vectorConstants<>+3920(SB)/4, $0xbe800020
+DATA vectorConstants<>+3924(SB)/4, $0xbe800020
+DATA vectorConstants<>+3928(SB)/4, $0xbe800020
+DATA vectorConstants<>+3932(SB)/4, $0xbe800020
+DATA vectorConstants<>+3936(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3940(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3944(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3948(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3952(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3956(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3960(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3964(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+3968(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3972(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3976(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3980(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3984(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3988(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3992(SB)/4, $0xbec0939f
+DATA vectorConstants<>+3996(SB)/4, $0xbec0939f
+DATA vectorConstants<>+4000(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4004(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4008(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4012(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4016(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4020(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4024(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4028(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+4032(SB)/4, $0xbf000000
+DATA vectorConstants<>+4036(SB)/4, $0xbf000000
+DATA vectorConstants<>+4040(SB)/4, $0xbf000000
+DATA vectorConstants<>+4044(SB)/4, $0xbf000000
+DATA vectorConstants<>+4048(SB)/4, $0xbf000000
+DATA vectorConstants<>+4052(SB)/4, $0xbf000000
+DATA vectorConstants<>+4056(SB)/4, $0xbf000000
+DATA vectorConstants<>+4060(SB)/4, $0xbf000000
+DATA vectorConstants<>+4064(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4068(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4072(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4076(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4080(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4084(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4088(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4092(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+4096(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4100(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4104(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4108(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4112(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4116(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4120(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4124(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+4128(SB)/4, $0xbf800000
+DATA vectorConstants<>+4132(SB)/4, $0xbf800000
+DATA vectorConstants<>+4136(SB)/4, $0xbf800000
+DATA vectorConstants<>+4140(SB)/4, $0xbf800000
+DATA vectorConstants<>+4144(SB)/4, $0xbf800000
+DATA vectorConstants<>+4148(SB)/4, $0xbf800000
+DATA vectorConstants<>+4152(SB)/4, $0xbf800000
+DATA vectorConstants<>+4156(SB)/4, $0xbf800000
+DATA vectorConstants<>+4160(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4164(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4168(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4172(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4176(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4180(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4184(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4188(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+4192(SB)/4, $0xc0000000
+DATA vectorConstants<>+4196(SB)/4, $0xc0000000
+DATA vectorConstants<>+4200(SB)/4, $0xc0000000
+DATA vectorConstants<>+4204(SB)/4, $0xc0000000
+DATA vectorConstants<>+4208(SB)/4, $0xc0000000
+DATA vectorConstants<>+4212(SB)/4, $0xc0000000
+DATA vectorConstants<>+4216(SB)/4, $0xc0000000
+DATA vectorConstants<>+4220(SB)/4, $0xc0000000
+DATA vectorConstants<>+4224(SB)/4, $0xc0400000
+DATA vectorConstants<>+4228(SB)/4, $0xc0400000
+DATA vectorConstants<>+4232(SB)/4, $0xc0400000
+DATA vectorConstants<>+4236(SB)/4, $0xc0400000
+DATA vectorConstants<>+4240(SB)/4, $0xc0400000
+DATA vectorConstants<>+4244(SB)/4, $0xc0400000
+DATA vectorConstants<>+4248(SB)/4, $0xc0400000
+DATA vectorConstants<>+4252(SB)/4, $0xc0400000
+DATA vectorConstants<>+4256(SB)/4, $0xc1400000
+DATA vectorConstants<>+4260(SB)/4, $0xc1400000
+DATA vectorConstants<>+4264(SB)/4, $0xc1400000
+DATA vectorConstants<>+4268(SB)/4, $0xc1400000
+DATA vectorConstants<>+4272(SB)/4, $0xc1400000
+DATA vectorConstants<>+4276(SB)/4, $0xc1400000
+DATA vectorConstants<>+4280(SB)/4, $0xc1400000
+DATA vectorConstants<>+4284(SB)/4, $0xc1400000
+DATA vectorConstants<>+4288(SB)/4, $0xc169999a
+DATA vectorConstants<>+4292(SB)/4, $0xc169999a
+DATA vectorConstants<>+4296(SB)/4, $0xc169999a
+DATA vectorConstants<>+4300(SB)/4, $0xc169999a
+DATA vectorConstants<>+4304(SB)/4, $0xc169999a
+DATA vectorConstants<>+4308(SB)/4, $0xc169999a
+DATA vectorConstants<>+4312(SB)/4, $0xc169999a
+DATA vectorConstants<>+4316(SB)/4, $0xc169999a
+DATA vectorConstants<>+4320(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4324(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4328(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4332(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4336(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4340(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4344(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4348(SB)/4, $0xc1a00000
+DATA vectorConstants<>+4352(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4356(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4360(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4364(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4368(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4372(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4376(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4380(SB)/4, $0xc2c80000
+DATA vectorConstants<>+4384(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4388(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4392(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4396(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4400(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4404(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4408(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4412(SB)/4, $0xc2d00000
+DATA vectorConstants<>+4416(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4420(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4424(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4428(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4432(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4436(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4440(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4444(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+4448(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4452(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4456(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4460(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4464(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4468(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4472(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4476(SB)/4, $0xc2f00000
+DATA vectorConstants<>+4480(SB)/4, $0xc3170000
+DATA vectorConstants<>+4484(SB)/4, $0xc3170000
+DATA vectorConstants<>+4488(SB)/4, $0xc3170000
+DATA vectorConstants<>+4492(SB)/4, $0xc3170000
+DATA vectorConstants<>+4496(SB)/4, $0xc3170000
+DATA vectorConstants<>+4500(SB)/4, $0xc3170000
+DATA vectorConstants<>+4504(SB)/4, $0xc3170000
+DATA vectorConstants<>+4508(SB)/4, $0xc3170000
+DATA vectorConstants<>+4512(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4516(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4520(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4524(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4528(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4532(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4536(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4540(SB)/4, $0xc32a0000
+DATA vectorConstants<>+4544(SB)/4, $0xc3480000
+DATA vectorConstants<>+4548(SB)/4, $0xc3480000
+DATA vectorConstants<>+4552(SB)/4, $0xc3480000
+DATA vectorConstants<>+4556(SB)/4, $0xc3480000
+DATA vectorConstants<>+4560(SB)/4, $0xc3480000
+DATA vectorConstants<>+4564(SB)/4, $0xc3480000
+DATA vectorConstants<>+4568(SB)/4, $0xc3480000
+DATA vectorConstants<>+4572(SB)/4, $0xc3480000
+DATA vectorConstants<>+4576(SB)/4, $0xc4317218
+DATA vectorConstants<>+4580(SB)/4, $0xc4317218
+DATA vectorConstants<>+4584(SB)/4, $0xc4317218
+DATA vectorConstants<>+4588(SB)/4, $0xc4317218
+DATA vectorConstants<>+4592(SB)/4, $0xc4317218
+DATA vectorConstants<>+4596(SB)/4, $0xc4317218
+DATA vectorConstants<>+4600(SB)/4, $0xc4317218
+DATA vectorConstants<>+4604(SB)/4, $0xc4317218
+DATA vectorConstants<>+4608(SB)/4, $0xff800000
+DATA vectorConstants<>+4612(SB)/4, $0xff800000
+DATA vectorConstants<>+4616(SB)/4, $0xff800000
+DATA vectorConstants<>+4620(SB)/4, $0xff800000
+DATA vectorConstants<>+4624(SB)/4, $0xff800000
+DATA vectorConstants<>+4628(SB)/4, $0xff800000
+DATA vectorConstants<>+4632(SB)/4, $0xff800000
+DATA vectorConstants<>+4636(SB)/4, $0xff800000
+DATA vectorConstants<>+4640(SB)/4, $0xffffffff
+DATA vectorConstants<>+4644(SB)/4, $0xffffffff
+DATA vectorConstants<>+4648(SB)/4, $0xffffffff
+DATA vectorConstants<>+4652(SB)/4, $0xffffffff
+DATA vectorConstants<>+4656(SB)/4, $0xffffffff
+DATA vectorConstants<>+4660(SB)/4, $0xffffffff
+DATA vectorConstants<>+4664(SB)/4, $0xffffffff
+DATA vectorConstants<>+4668(SB)/4, $0xffffffff
+DATA vectorConstants<>+4672(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+4680(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+4688(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+4696(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+4704(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4712(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4720(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4728(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+4736(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4744(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4752(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4760(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+4768(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4776(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4784(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4792(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+4800(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4808(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4816(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4824(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+4832(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4840(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4848(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4856(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+4864(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4872(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4880(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4888(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+4896(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4904(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4912(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4920(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+4928(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4936(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4944(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4952(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+4960(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4968(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4976(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4984(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+4992(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+5000(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+5008(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+5016(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+5024(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+5032(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+5040(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+5048(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+5056(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+5064(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+5072(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+5080(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+5088(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5096(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5104(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5112(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+5120(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+5128(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+5136(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+5144(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+5152(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5160(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5168(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5176(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+5184(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5192(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5200(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5208(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+5216(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5224(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5232(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5240(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+5248(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5256(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5264(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5272(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+5280(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5288(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5296(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5304(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+5312(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5320(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5328(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5336(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+5344(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+5352(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+5360(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+5368(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+5376(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5384(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5392(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5400(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+5408(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+5416(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+5424(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+5432(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+5440(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5448(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5456(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5464(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+5472(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5480(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5488(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5496(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+5504(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5512(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5520(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5528(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+5536(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5544(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5552(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5560(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+5568(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5576(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5584(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5592(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+5600(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5608(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5616(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5624(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+5632(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5640(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5648(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5656(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+5664(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5672(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5680(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5688(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+5696(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+5704(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+5712(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+5720(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+5728(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5736(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5744(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5752(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+5760(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5768(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5776(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+5784(SB)/8, $0xfff0000000000000
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $5792
 
 // func expAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
@@ -1286,13 +1326,13 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
@@ -1300,8 +1340,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+960(SB), Y6
@@ -1342,14 +1382,14 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+4288(SB), Y1
+	VMOVUPS      vectorConstants<>+4384(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y1
+	VMOVUPS      vectorConstants<>+2784(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+960(SB), Y3
 	VFMADD231PS  vectorConstants<>+736(SB), Y0, Y3
@@ -1386,13 +1426,13 @@ pairs:
 	JGE         last
 	VMOVUPS     (DX)(BX*4), Y0
 	VMOVUPS     32(DX)(BX*4), Y1
-	VMOVUPS     vectorConstants<>+4384(SB), Y2
+	VMOVUPS     vectorConstants<>+4480(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+4384(SB), Y2
+	VMOVUPS     vectorConstants<>+4480(SB), Y2
 	VMAXPS      Y1, Y2, Y1
-	VMOVUPS     vectorConstants<>+2784(SB), Y2
+	VMOVUPS     vectorConstants<>+2848(SB), Y2
 	VMINPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+2784(SB), Y2
+	VMOVUPS     vectorConstants<>+2848(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VROUNDPS    $0x08, Y0, Y2
 	VROUNDPS    $0x08, Y1, Y3
@@ -1438,9 +1478,9 @@ pairs:
 last:
 	JG          done
 	VMOVUPS     (DX)(BX*4), Y0
-	VMOVUPS     vectorConstants<>+4384(SB), Y1
+	VMOVUPS     vectorConstants<>+4480(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     vectorConstants<>+2784(SB), Y1
+	VMOVUPS     vectorConstants<>+2848(SB), Y1
 	VMINPS      Y0, Y1, Y0
 	VROUNDPS    $0x08, Y0, Y1
 	VSUBPS      Y1, Y0, Y0
@@ -1480,13 +1520,13 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+4224(SB), Y2
+	VMOVUPS      vectorConstants<>+4320(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+4224(SB), Y3
+	VMOVUPS      vectorConstants<>+4320(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -1494,8 +1534,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+960(SB), Y8
@@ -1512,8 +1552,8 @@ pairs:
 	VFMADD231PS  Y9, Y7, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
-	VPADDD       vectorConstants<>+4544(SB), Y4, Y4
-	VPADDD       vectorConstants<>+4544(SB), Y5, Y5
+	VPADDD       vectorConstants<>+4640(SB), Y4, Y4
+	VPADDD       vectorConstants<>+4640(SB), Y5, Y5
 	VPADDD       vectorConstants<>+96(SB), Y4, Y4
 	VPADDD       vectorConstants<>+96(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
@@ -1524,8 +1564,8 @@ pairs:
 	VFMADD231PS  Y5, Y3, Y7
 	VADDPS       Y6, Y6, Y2
 	VADDPS       Y7, Y7, Y3
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -1536,14 +1576,14 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+4224(SB), Y1
+	VMOVUPS      vectorConstants<>+4320(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y4
 	VFMADD231PS  vectorConstants<>+736(SB), Y1, Y4
@@ -1552,13 +1592,13 @@ last:
 	VFMADD213PS  vectorConstants<>+1888(SB), Y1, Y4
 	VFMADD231PS  Y4, Y3, Y1
 	VCVTPS2DQ    Y2, Y2
-	VPADDD       vectorConstants<>+4544(SB), Y2, Y2
+	VPADDD       vectorConstants<>+4640(SB), Y2, Y2
 	VPADDD       vectorConstants<>+96(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VSUBPS       vectorConstants<>+1920(SB), Y2, Y3
 	VFMADD231PS  Y2, Y1, Y3
 	VADDPS       Y3, Y3, Y1
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -1582,8 +1622,8 @@ pairs:
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y2
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y3
-	VMULPS       vectorConstants<>+2816(SB), Y0, Y4
-	VMULPS       vectorConstants<>+2816(SB), Y1, Y5
+	VMULPS       vectorConstants<>+2880(SB), Y0, Y4
+	VMULPS       vectorConstants<>+2880(SB), Y1, Y5
 	VBLENDVPS    Y2, Y4, Y0, Y4
 	VBLENDVPS    Y3, Y5, Y1, Y5
 	VPSUBD       vectorConstants<>+2144(SB), Y4, Y6
@@ -1592,8 +1632,8 @@ pairs:
 	VPSRAD       $0x17, Y7, Y7
 	VCVTDQ2PS    Y6, Y8
 	VCVTDQ2PS    Y7, Y9
-	VANDPS       vectorConstants<>+2688(SB), Y2, Y2
-	VANDPS       vectorConstants<>+2688(SB), Y3, Y3
+	VANDPS       vectorConstants<>+2752(SB), Y2, Y2
+	VANDPS       vectorConstants<>+2752(SB), Y3, Y3
 	VSUBPS       Y2, Y8, Y2
 	VSUBPS       Y3, Y9, Y3
 	VPSLLD       $0x17, Y6, Y6
@@ -1607,43 +1647,43 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+3200(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+3200(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+3264(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+3264(SB), Y3, Y9
 	VFNMADD231PS vectorConstants<>+1920(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+1920(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
 	VFMADD231PS  vectorConstants<>+2080(SB), Y2, Y4
 	VFMADD231PS  vectorConstants<>+2080(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y4
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+2944(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+2944(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+3008(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3008(SB), Y3, Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y0, vectorConstants<>+4512(SB), Y2, Y0
-	VBLENDVPS    Y1, vectorConstants<>+4512(SB), Y3, Y1
+	VBLENDVPS    Y0, vectorConstants<>+4608(SB), Y2, Y0
+	VBLENDVPS    Y1, vectorConstants<>+4608(SB), Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -1653,12 +1693,12 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y1
-	VMULPS       vectorConstants<>+2816(SB), Y0, Y2
+	VMULPS       vectorConstants<>+2880(SB), Y0, Y2
 	VBLENDVPS    Y1, Y2, Y0, Y2
 	VPSUBD       vectorConstants<>+2144(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VCVTDQ2PS    Y3, Y4
-	VANDPS       vectorConstants<>+2688(SB), Y1, Y1
+	VANDPS       vectorConstants<>+2752(SB), Y1, Y1
 	VSUBPS       Y1, Y4, Y1
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y3, Y2, Y2
@@ -1666,24 +1706,24 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y4
 	VFNMADD231PS vectorConstants<>+1920(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y1, Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+4512(SB), Y1, Y0
+	VBLENDVPS    Y0, vectorConstants<>+4608(SB), Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -1706,9 +1746,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2816(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+2816(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -1720,8 +1760,8 @@ pairs:
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
-	VANDPS       vectorConstants<>+2688(SB), Y1, Y1
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
@@ -1747,19 +1787,19 @@ pairs:
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y3, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
@@ -1773,9 +1813,9 @@ pairs:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y2, Y0, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -1784,14 +1824,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+2944(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3008(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+4512(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+4512(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+4608(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+4608(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -1801,14 +1841,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+2816(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
 	VPSUBD       vectorConstants<>+2144(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
@@ -1822,12 +1862,12 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
 	VMULPS       vectorConstants<>+320(SB), Y3, Y1
@@ -1835,15 +1875,15 @@ last:
 	VFMADD231PS  vectorConstants<>+2304(SB), Y3, Y1
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y1, Y0, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+2944(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3008(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+4512(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+4608(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -1866,9 +1906,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2816(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+2816(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -1880,8 +1920,8 @@ pairs:
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
-	VANDPS       vectorConstants<>+2688(SB), Y1, Y1
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
@@ -1907,25 +1947,25 @@ pairs:
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y3, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
 	VFMADD231PS  Y11, Y5, Y9
-	VMULPS       vectorConstants<>+3040(SB), Y6, Y2
-	VMULPS       vectorConstants<>+3040(SB), Y7, Y3
+	VMULPS       vectorConstants<>+3104(SB), Y6, Y2
+	VMULPS       vectorConstants<>+3104(SB), Y7, Y3
 	VFMADD231PS  vectorConstants<>+1824(SB), Y8, Y2
 	VFMADD231PS  vectorConstants<>+1824(SB), Y9, Y3
 	VFMADD231PS  vectorConstants<>+384(SB), Y0, Y2
@@ -1935,9 +1975,9 @@ pairs:
 	VFMADD231PS  vectorConstants<>+1760(SB), Y0, Y2
 	VFMADD231PS  vectorConstants<>+1760(SB), Y1, Y3
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -1946,14 +1986,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+2944(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3008(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+4512(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+4512(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+4608(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+4608(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -1963,14 +2003,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+2816(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
 	VPSUBD       vectorConstants<>+2144(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
@@ -1984,29 +2024,29 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
-	VMULPS       vectorConstants<>+3040(SB), Y3, Y1
+	VMULPS       vectorConstants<>+3104(SB), Y3, Y1
 	VFMADD231PS  vectorConstants<>+1824(SB), Y4, Y1
 	VFMADD231PS  vectorConstants<>+384(SB), Y0, Y1
 	VFMADD231PS  vectorConstants<>+1824(SB), Y3, Y1
 	VFMADD231PS  vectorConstants<>+1760(SB), Y0, Y1
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+2944(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3008(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+4512(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+4608(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2049,8 +2089,8 @@ pairs:
 	VPSUBD       Y8, Y12, Y8
 	VMOVUPS      vectorConstants<>+2176(SB), Y12
 	VPSUBD       Y9, Y12, Y9
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y2, Y2
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y12
 	VBLENDVPS    Y2, Y8, Y12, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y8
@@ -2066,45 +2106,45 @@ pairs:
 	VMULPS       Y8, Y4, Y6
 	VMULPS       Y9, Y5, Y7
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y8, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y9, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y9, Y11
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y11, Y7, Y7
-	VFMADD231PS  vectorConstants<>+3200(SB), Y2, Y6
-	VFMADD231PS  vectorConstants<>+3200(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+3264(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+3264(SB), Y3, Y7
 	VFNMADD231PS vectorConstants<>+1920(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+1920(SB), Y5, Y7
 	VADDPS       Y6, Y8, Y4
 	VADDPS       Y7, Y9, Y5
 	VFMADD231PS  vectorConstants<>+2080(SB), Y2, Y4
 	VFMADD231PS  vectorConstants<>+2080(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
-	VCMPPS       $0x11, vectorConstants<>+4064(SB), Y0, Y4
-	VCMPPS       $0x11, vectorConstants<>+4064(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+2944(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+2944(SB), Y3, Y3
-	VCMPPS       $0x00, vectorConstants<>+4064(SB), Y0, Y4
-	VCMPPS       $0x00, vectorConstants<>+4064(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+4512(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+4512(SB), Y3, Y3
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+4128(SB), Y0, Y4
+	VCMPPS       $0x11, vectorConstants<>+4128(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+3008(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3008(SB), Y3, Y3
+	VCMPPS       $0x00, vectorConstants<>+4128(SB), Y0, Y4
+	VCMPPS       $0x00, vectorConstants<>+4128(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+4608(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+4608(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2126,7 +2166,7 @@ last:
 	VPSUBD       Y4, Y1, Y5
 	VMOVUPS      vectorConstants<>+2176(SB), Y6
 	VPSUBD       Y4, Y6, Y4
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y1, Y4, Y6, Y1
 	VSUBPS       vectorConstants<>+2176(SB), Y5, Y4
@@ -2135,25 +2175,25 @@ last:
 	VMULPS       Y4, Y4, Y2
 	VMULPS       Y4, Y2, Y3
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y4, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y5
 	VMULPS       Y5, Y3, Y3
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y3
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y3
 	VADDPS       Y3, Y4, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+4064(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+4064(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+4512(SB), Y1, Y1
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+4128(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+4128(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+4608(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -2275,44 +2315,44 @@ TEXT ·sinAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2976(SB), Y1
+	VMOVUPS      vectorConstants<>+3040(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
-	VFMADD231PD  vectorConstants<>+4992(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+5344(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VFMADD231PD  vectorConstants<>+5088(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+5536(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+5280(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+4768(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y2
-	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y2
-	VSUBPD       vectorConstants<>+5344(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VFMADD231PD  vectorConstants<>+5088(SB), Y0, Y2
+	VSUBPD       vectorConstants<>+5536(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+5280(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+4768(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X0, Y5, Y0
 	VEXTRACTF128 $0x00, Y1, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+5344(SB), Y4
-	VFMADD231PD  vectorConstants<>+4992(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+5344(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y3
-	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VFMADD231PD  vectorConstants<>+5088(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+5536(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5280(SB), Y6, Y3
+	VFNMADD231PD vectorConstants<>+4768(SB), Y6, Y3
 	VCVTPD2PSY   Y3, X5
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
-	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+5344(SB), Y3, Y6
-	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VFMADD231PD  vectorConstants<>+5088(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+5536(SB), Y3, Y6
+	VFNMADD231PD vectorConstants<>+5280(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+4768(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
@@ -2330,18 +2370,18 @@ pairs:
 	VMULPS       Y4, Y0, Y9
 	VMULPS       Y6, Y1, Y10
 	VMOVUPS      vectorConstants<>+896(SB), Y11
-	VFMADD231PS  vectorConstants<>+3168(SB), Y4, Y11
+	VFMADD231PS  vectorConstants<>+3232(SB), Y4, Y11
 	VMOVUPS      vectorConstants<>+896(SB), Y12
-	VFMADD231PS  vectorConstants<>+3168(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+3776(SB), Y4, Y11
-	VFMADD213PS  vectorConstants<>+3776(SB), Y6, Y12
+	VFMADD231PS  vectorConstants<>+3232(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+3840(SB), Y4, Y11
+	VFMADD213PS  vectorConstants<>+3840(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y4, Y4, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+3360(SB), Y11
+	VMOVUPS      vectorConstants<>+3424(SB), Y11
 	VFMADD231PS  vectorConstants<>+448(SB), Y4, Y11
-	VMOVUPS      vectorConstants<>+3360(SB), Y12
+	VMOVUPS      vectorConstants<>+3424(SB), Y12
 	VFMADD231PS  vectorConstants<>+448(SB), Y6, Y12
 	VFMADD213PS  vectorConstants<>+1184(SB), Y4, Y11
 	VFMADD213PS  vectorConstants<>+1184(SB), Y6, Y12
@@ -2355,9 +2395,9 @@ pairs:
 	VADDPS       Y10, Y4, Y4
 	VBLENDVPS    Y7, Y6, Y0, Y0
 	VBLENDVPS    Y8, Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+3008(SB), Y4
+	VMOVUPS      vectorConstants<>+3072(SB), Y4
 	VANDPS       (DX)(BX*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3008(SB), Y6
+	VMOVUPS      vectorConstants<>+3072(SB), Y6
 	VANDPS       32(DX)(BX*4), Y6, Y6
 	VXORPS       Y4, Y2, Y2
 	VXORPS       Y6, Y3, Y3
@@ -2370,23 +2410,23 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y2
-	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+5344(SB), Y2, Y3
-	VFNMADD231PD vectorConstants<>+5152(SB), Y3, Y1
-	VFNMADD231PD vectorConstants<>+4672(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VFMADD231PD  vectorConstants<>+5088(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+5536(SB), Y2, Y3
+	VFNMADD231PD vectorConstants<>+5280(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+4768(SB), Y3, Y1
 	VCVTPD2PSY   Y1, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y1
-	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+5344(SB), Y1, Y3
-	VFNMADD231PD vectorConstants<>+5152(SB), Y3, Y0
-	VFNMADD231PD vectorConstants<>+4672(SB), Y3, Y0
+	VMOVUPS      vectorConstants<>+5536(SB), Y1
+	VFMADD231PD  vectorConstants<>+5088(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+5536(SB), Y1, Y3
+	VFNMADD231PD vectorConstants<>+5280(SB), Y3, Y0
+	VFNMADD231PD vectorConstants<>+4768(SB), Y3, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y2, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2398,11 +2438,11 @@ last:
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
 	VMOVUPS      vectorConstants<>+896(SB), Y5
-	VFMADD231PS  vectorConstants<>+3168(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+3232(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+3360(SB), Y5
+	VMOVUPS      vectorConstants<>+3424(SB), Y5
 	VFMADD231PS  vectorConstants<>+448(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1184(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
@@ -2410,7 +2450,7 @@ last:
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y5
 	VADDPS       Y4, Y5, Y2
 	VBLENDVPS    Y3, Y2, Y0, Y0
-	VMOVUPS      vectorConstants<>+3008(SB), Y2
+	VMOVUPS      vectorConstants<>+3072(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
 	VXORPS       Y2, Y1, Y1
 	VXORPS       Y1, Y0, Y0
@@ -2434,42 +2474,42 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y0
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y3
-	VMOVUPS      vectorConstants<>+5344(SB), Y4
-	VFMADD231PD  vectorConstants<>+4992(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+5344(SB), Y4, Y5
-	VFNMADD231PD vectorConstants<>+5152(SB), Y5, Y3
-	VFNMADD231PD vectorConstants<>+4672(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VFMADD231PD  vectorConstants<>+5088(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+5536(SB), Y4, Y5
+	VFNMADD231PD vectorConstants<>+5280(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+4768(SB), Y5, Y3
 	VCVTPD2PSY   Y3, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
-	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y3
-	VSUBPD       vectorConstants<>+5344(SB), Y3, Y5
-	VFNMADD231PD vectorConstants<>+5152(SB), Y5, Y0
-	VFNMADD231PD vectorConstants<>+4672(SB), Y5, Y0
+	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VFMADD231PD  vectorConstants<>+5088(SB), Y0, Y3
+	VSUBPD       vectorConstants<>+5536(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+5280(SB), Y5, Y0
+	VFNMADD231PD vectorConstants<>+4768(SB), Y5, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y4
-	VMOVUPS      vectorConstants<>+5344(SB), Y5
-	VFMADD231PD  vectorConstants<>+4992(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+5344(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+5536(SB), Y5
+	VFMADD231PD  vectorConstants<>+5088(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+5536(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+5280(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+4768(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X2
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y4
-	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y4
-	VSUBPD       vectorConstants<>+5344(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+5152(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+4672(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VFMADD231PD  vectorConstants<>+5088(SB), Y1, Y4
+	VSUBPD       vectorConstants<>+5536(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5280(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+4768(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
@@ -2489,18 +2529,18 @@ pairs:
 	VMULPS       Y5, Y0, Y9
 	VMULPS       Y6, Y1, Y10
 	VMOVUPS      vectorConstants<>+896(SB), Y11
-	VFMADD231PS  vectorConstants<>+3168(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+3232(SB), Y5, Y11
 	VMOVUPS      vectorConstants<>+896(SB), Y12
-	VFMADD231PS  vectorConstants<>+3168(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+3776(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3776(SB), Y6, Y12
+	VFMADD231PS  vectorConstants<>+3232(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+3840(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3840(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y5, Y5, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+3360(SB), Y11
+	VMOVUPS      vectorConstants<>+3424(SB), Y11
 	VFMADD231PS  vectorConstants<>+448(SB), Y5, Y11
-	VMOVUPS      vectorConstants<>+3360(SB), Y12
+	VMOVUPS      vectorConstants<>+3424(SB), Y12
 	VFMADD231PS  vectorConstants<>+448(SB), Y6, Y12
 	VFMADD213PS  vectorConstants<>+1184(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1184(SB), Y6, Y12
@@ -2524,22 +2564,22 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
-	VFMADD231PD  vectorConstants<>+4992(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+5344(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VFMADD231PD  vectorConstants<>+5088(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+5536(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+5280(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+4768(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y1
-	VFMADD231PD  vectorConstants<>+4992(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+5344(SB), Y1, Y4
-	VFNMADD231PD vectorConstants<>+5152(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+4672(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+5536(SB), Y1
+	VFMADD231PD  vectorConstants<>+5088(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+5536(SB), Y1, Y4
+	VFNMADD231PD vectorConstants<>+5280(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+4768(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y3, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2552,11 +2592,11 @@ last:
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
 	VMOVUPS      vectorConstants<>+896(SB), Y5
-	VFMADD231PS  vectorConstants<>+3168(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+3232(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+3360(SB), Y5
+	VMOVUPS      vectorConstants<>+3424(SB), Y5
 	VFMADD231PS  vectorConstants<>+448(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1184(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
@@ -2583,29 +2623,29 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2976(SB), Y1
+	VMOVUPS      vectorConstants<>+3040(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y2, Y0, Y4
 	VMULPS       Y3, Y1, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+3488(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+3552(SB), Y2, Y6
 	VMOVUPS      vectorConstants<>+1088(SB), Y7
-	VFMADD231PS  vectorConstants<>+3488(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+3680(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+3680(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+3552(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+3872(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+3872(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+3936(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+3936(SB), Y3, Y7
 	VFMADD213PS  Y0, Y6, Y4
 	VFMADD213PS  Y1, Y7, Y5
-	VMOVUPS      vectorConstants<>+2560(SB), Y2
+	VMOVUPS      vectorConstants<>+2624(SB), Y2
 	VMINPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+2560(SB), Y3
+	VMOVUPS      vectorConstants<>+2624(SB), Y3
 	VMINPS       Y1, Y3, Y3
 	VADDPS       Y2, Y2, Y2
 	VADDPS       Y3, Y3, Y3
@@ -2615,8 +2655,8 @@ pairs:
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y3
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
 	VMOVUPS      vectorConstants<>+960(SB), Y10
@@ -2653,9 +2693,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+1952(SB), Y1, Y1
 	VBLENDVPS    Y0, Y4, Y2, Y0
 	VBLENDVPS    Y1, Y5, Y3, Y1
-	VMOVUPS      vectorConstants<>+3008(SB), Y2
+	VMOVUPS      vectorConstants<>+3072(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3008(SB), Y3
+	VMOVUPS      vectorConstants<>+3072(SB), Y3
 	VANDPS       32(DX)(BX*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -2666,23 +2706,23 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       Y1, Y0, Y2
 	VMOVUPS      vectorConstants<>+1088(SB), Y3
-	VFMADD231PS  vectorConstants<>+3488(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+3680(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+3552(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y3
 	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+3872(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+3936(SB), Y1, Y3
 	VFMADD213PS  Y0, Y3, Y2
-	VMOVUPS      vectorConstants<>+2560(SB), Y1
+	VMOVUPS      vectorConstants<>+2624(SB), Y1
 	VMINPS       Y0, Y1, Y1
 	VADDPS       Y1, Y1, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMULPS       Y1, Y1, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y5
 	VFMADD231PS  vectorConstants<>+736(SB), Y1, Y5
@@ -2701,7 +2741,7 @@ last:
 	VSUBPS       Y1, Y3, Y1
 	VCMPPS       $0x11, vectorConstants<>+1952(SB), Y0, Y0
 	VBLENDVPS    Y0, Y2, Y1, Y0
-	VMOVUPS      vectorConstants<>+3008(SB), Y1
+	VMOVUPS      vectorConstants<>+3072(SB), Y1
 	VANDPS       (DX)(BX*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2762,11 +2802,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3008(SB), Y0, Y2
-	VORPS        vectorConstants<>+3008(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+4448(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y0, Y2
+	VORPS        vectorConstants<>+3072(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+4544(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+4448(SB), Y4
+	VMOVUPS      vectorConstants<>+4544(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -2775,13 +2815,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -2844,16 +2884,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3008(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+4448(SB), Y2
+	VORPS        vectorConstants<>+3072(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+4544(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -2945,11 +2985,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3008(SB), Y0, Y2
-	VORPS        vectorConstants<>+3008(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+4448(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y0, Y2
+	VORPS        vectorConstants<>+3072(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+4544(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+4448(SB), Y4
+	VMOVUPS      vectorConstants<>+4544(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -2958,13 +2998,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -3029,16 +3069,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3008(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+4448(SB), Y2
+	VORPS        vectorConstants<>+3072(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+4544(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -3090,11 +3130,11 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3008(SB), Y2, Y4
-	VORPS        vectorConstants<>+3008(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VORPS        vectorConstants<>+3072(SB), Y2, Y4
+	VORPS        vectorConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -3103,13 +3143,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -3183,16 +3223,16 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3008(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VORPS        vectorConstants<>+3072(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -3245,11 +3285,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3008(SB), Y0, Y2
-	VORPS        vectorConstants<>+3008(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y0, Y2
+	VORPS        vectorConstants<>+3072(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -3258,13 +3298,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -3341,8 +3381,8 @@ pairs:
 	VBLENDVPS    Y0, Y4, Y6, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+4320(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+4320(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+4416(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+4416(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -3355,16 +3395,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3008(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VORPS        vectorConstants<>+3072(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -3403,7 +3443,7 @@ last:
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+4320(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+4416(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3429,11 +3469,11 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3008(SB), Y2, Y4
-	VORPS        vectorConstants<>+3008(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VORPS        vectorConstants<>+3072(SB), Y2, Y4
+	VORPS        vectorConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -3442,13 +3482,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -3531,16 +3571,16 @@ pairs:
 	VDIVPS       Y11, Y7, Y7
 	VMULPS       Y6, Y8, Y8
 	VMULPS       Y7, Y9, Y9
-	VMOVUPS      vectorConstants<>+4352(SB), Y10
+	VMOVUPS      vectorConstants<>+4448(SB), Y10
 	VMAXPS       Y2, Y10, Y2
-	VMOVUPS      vectorConstants<>+4352(SB), Y10
+	VMOVUPS      vectorConstants<>+4448(SB), Y10
 	VMAXPS       Y3, Y10, Y3
-	VMOVUPS      vectorConstants<>+2752(SB), Y10
+	VMOVUPS      vectorConstants<>+2816(SB), Y10
 	VMINPS       Y2, Y10, Y2
-	VMOVUPS      vectorConstants<>+2752(SB), Y10
+	VMOVUPS      vectorConstants<>+2816(SB), Y10
 	VMINPS       Y3, Y10, Y3
-	VMULPS       vectorConstants<>+2496(SB), Y4, Y4
-	VMULPS       vectorConstants<>+2496(SB), Y5, Y5
+	VMULPS       vectorConstants<>+2528(SB), Y4, Y4
+	VMULPS       vectorConstants<>+2528(SB), Y5, Y5
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y7, Y5, Y5
 	VMULPS       Y6, Y4, Y4
@@ -3558,16 +3598,16 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3008(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VORPS        vectorConstants<>+3072(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -3609,11 +3649,11 @@ last:
 	VMOVUPS      vectorConstants<>+2176(SB), Y3
 	VDIVPS       Y5, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      vectorConstants<>+4352(SB), Y5
+	VMOVUPS      vectorConstants<>+4448(SB), Y5
 	VMAXPS       Y1, Y5, Y1
-	VMOVUPS      vectorConstants<>+2752(SB), Y5
+	VMOVUPS      vectorConstants<>+2816(SB), Y5
 	VMINPS       Y1, Y5, Y1
-	VMULPS       vectorConstants<>+2496(SB), Y2, Y2
+	VMULPS       vectorConstants<>+2528(SB), Y2, Y2
 	VMULPS       Y3, Y2, Y2
 	VMULPS       Y3, Y2, Y2
 	VFMADD231PS  Y2, Y1, Y4
@@ -3642,11 +3682,11 @@ pairs:
 	VMAXPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3008(SB), Y0, Y0
-	VORPS        vectorConstants<>+3008(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y0, Y0
+	VORPS        vectorConstants<>+3072(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y5
@@ -3655,13 +3695,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -3737,25 +3777,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y9
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y9
 	VFNMADD231PS vectorConstants<>+1920(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+1920(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -3774,16 +3814,16 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3008(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VORPS        vectorConstants<>+3072(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -3822,15 +3862,15 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y4
 	VFNMADD231PS vectorConstants<>+1920(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y0, Y2
@@ -3857,25 +3897,25 @@ loop:
 	VMOVUPS      Y1, Y3
 	VFMSUB231PS  (DX)(SI*4), Y0, Y3
 	VFMADD231PS  (DX)(SI*4), Y2, Y3
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y2, Y3, Y4, Y2
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y3
-	VXORPS       vectorConstants<>+3008(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y3
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y3
 	VXORPS       Y3, Y2, Y2
-	VORPS        vectorConstants<>+3008(SB), Y1, Y3
+	VORPS        vectorConstants<>+3072(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y1, Y4, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y5
+	VMOVUPS      vectorConstants<>+4512(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
 	VMOVUPS      Y3, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y6
 	VSUBPS       Y6, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y7
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y7
 	VFMADD213PS  vectorConstants<>+928(SB), Y6, Y7
@@ -3916,15 +3956,15 @@ loop:
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y3, Y5, Y6
 	VMOVUPS      vectorConstants<>+1344(SB), Y7
-	VFMADD231PS  vectorConstants<>+3648(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+3712(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+3712(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+3776(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+3808(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+1632(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+3840(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y7
 	VMULPS       Y7, Y6, Y6
-	VFMADD231PS  vectorConstants<>+3200(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+3264(SB), Y2, Y6
 	VFNMADD231PS vectorConstants<>+1920(SB), Y5, Y6
 	VADDPS       Y6, Y3, Y3
 	VFMADD231PS  vectorConstants<>+2080(SB), Y2, Y3
@@ -3966,25 +4006,25 @@ pairs:
 	VFMSUB132PS  32(BX)(DI*4), Y3, Y1
 	VFMADD231PS  (BX)(DI*4), Y4, Y0
 	VFMADD231PS  32(BX)(DI*4), Y5, Y1
-	VANDPS       vectorConstants<>+2976(SB), Y2, Y4
-	VANDPS       vectorConstants<>+2976(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y4, Y4
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3040(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3040(SB), Y3, Y5
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y4, Y0, Y6, Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y5, Y1, Y4, Y1
-	VANDPS       vectorConstants<>+3008(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3008(SB), Y3, Y5
-	VXORPS       vectorConstants<>+3008(SB), Y4, Y4
-	VXORPS       vectorConstants<>+3008(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3072(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3072(SB), Y3, Y5
+	VXORPS       vectorConstants<>+3072(SB), Y4, Y4
+	VXORPS       vectorConstants<>+3072(SB), Y5, Y5
 	VXORPS       Y4, Y0, Y0
 	VXORPS       Y5, Y1, Y1
-	VORPS        vectorConstants<>+3008(SB), Y2, Y4
-	VORPS        vectorConstants<>+3008(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VORPS        vectorConstants<>+3072(SB), Y2, Y4
+	VORPS        vectorConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -3993,13 +4033,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -4058,8 +4098,8 @@ pairs:
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y1
 	VDIVPS       Y0, Y6, Y0
 	VDIVPS       Y1, Y7, Y1
-	VCMPPS       $0x11, vectorConstants<>+4480(SB), Y2, Y6
-	VCMPPS       $0x11, vectorConstants<>+4480(SB), Y3, Y7
+	VCMPPS       $0x11, vectorConstants<>+4576(SB), Y2, Y6
+	VCMPPS       $0x11, vectorConstants<>+4576(SB), Y3, Y7
 	VMOVUPS      vectorConstants<>+2176(SB), Y8
 	VBLENDVPS    Y2, Y4, Y8, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y8
@@ -4086,23 +4126,23 @@ last:
 	VBROADCASTSS 4(SI), Y2
 	VFMSUB132PS  (BX)(DI*4), Y1, Y0
 	VFMADD231PS  (BX)(DI*4), Y2, Y0
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VBLENDVPS    Y2, Y0, Y3, Y0
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y2
-	VXORPS       vectorConstants<>+3008(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y2
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y2
 	VXORPS       Y2, Y0, Y0
-	VORPS        vectorConstants<>+3008(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VORPS        vectorConstants<>+3072(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -4132,7 +4172,7 @@ last:
 	VMULPS       (DX)(DI*4), Y3, Y3
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y0
 	VDIVPS       Y0, Y3, Y0
-	VCMPPS       $0x11, vectorConstants<>+4480(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+4576(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
 	VBLENDVPS    Y1, Y2, Y4, Y2
 	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y2, Y2
@@ -4164,11 +4204,11 @@ pairs:
 	VMINPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3008(SB), Y0, Y0
-	VORPS        vectorConstants<>+3008(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y0, Y0
+	VORPS        vectorConstants<>+3072(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y5
@@ -4177,13 +4217,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -4259,25 +4299,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1344(SB), Y10
-	VFMADD231PS  vectorConstants<>+3648(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+3712(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1344(SB), Y11
-	VFMADD231PS  vectorConstants<>+3648(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3712(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+3712(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3776(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3776(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1536(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3744(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3744(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3808(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3808(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1632(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1632(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+3840(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+3840(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+3904(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+3904(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+1792(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y9
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y9
 	VFNMADD231PS vectorConstants<>+1920(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+1920(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -4296,16 +4336,16 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3008(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VORPS        vectorConstants<>+3072(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -4344,15 +4384,15 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y4
 	VFNMADD231PS vectorConstants<>+1920(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y0, Y2
@@ -4380,13 +4420,13 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VXORPS       vectorConstants<>+3008(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3008(SB), Y3, Y3
-	VORPS        vectorConstants<>+3008(SB), Y2, Y4
-	VORPS        vectorConstants<>+3008(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4448(SB), Y6
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y3
+	VORPS        vectorConstants<>+3072(SB), Y2, Y4
+	VORPS        vectorConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4544(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4448(SB), Y6
+	VMOVUPS      vectorConstants<>+4544(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -4395,13 +4435,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -4467,17 +4507,17 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VXORPS       vectorConstants<>+3008(SB), Y1, Y1
-	VORPS        vectorConstants<>+3008(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4448(SB), Y3
+	VXORPS       vectorConstants<>+3072(SB), Y1, Y1
+	VORPS        vectorConstants<>+3072(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4544(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -4525,13 +4565,13 @@ TEXT ·eluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+4224(SB), Y0
+	VMOVUPS      vectorConstants<>+4320(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+4224(SB), Y1
+	VMOVUPS      vectorConstants<>+4320(SB), Y1
 	VMAXPS       32(DX)(SI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
@@ -4539,8 +4579,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+960(SB), Y6
@@ -4557,8 +4597,8 @@ pairs:
 	VFMADD231PS  Y7, Y5, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+4544(SB), Y2, Y2
-	VPADDD       vectorConstants<>+4544(SB), Y3, Y3
+	VPADDD       vectorConstants<>+4640(SB), Y2, Y2
+	VPADDD       vectorConstants<>+4640(SB), Y3, Y3
 	VPADDD       vectorConstants<>+96(SB), Y2, Y2
 	VPADDD       vectorConstants<>+96(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
@@ -4569,9 +4609,9 @@ pairs:
 	VFMADD231PS  Y3, Y1, Y5
 	VADDPS       Y4, Y4, Y0
 	VADDPS       Y5, Y5, Y1
-	VMOVUPS      vectorConstants<>+3008(SB), Y2
+	VMOVUPS      vectorConstants<>+3072(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3008(SB), Y3
+	VMOVUPS      vectorConstants<>+3072(SB), Y3
 	VANDPS       32(DX)(SI*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -4596,14 +4636,14 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+4224(SB), Y0
+	VMOVUPS      vectorConstants<>+4320(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y1
+	VMOVUPS      vectorConstants<>+2784(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+960(SB), Y3
 	VFMADD231PS  vectorConstants<>+736(SB), Y0, Y3
@@ -4612,13 +4652,13 @@ last:
 	VFMADD213PS  vectorConstants<>+1888(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+4544(SB), Y1, Y1
+	VPADDD       vectorConstants<>+4640(SB), Y1, Y1
 	VPADDD       vectorConstants<>+96(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VSUBPS       vectorConstants<>+1920(SB), Y1, Y2
 	VFMADD231PS  Y1, Y0, Y2
 	VADDPS       Y2, Y2, Y0
-	VMOVUPS      vectorConstants<>+3008(SB), Y1
+	VMOVUPS      vectorConstants<>+3072(SB), Y1
 	VANDPS       (DX)(SI*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VBROADCASTSS (BX), Y1
@@ -4654,9 +4694,9 @@ pairs:
 	VMINPS       32(BX)(DI*4), Y1, Y1
 	VBROADCASTSS (SI), Y2
 	VBROADCASTSS (SI), Y3
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y5
@@ -4665,13 +4705,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y8
 	VFMADD231PS  vectorConstants<>+576(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+768(SB), Y9
@@ -4740,15 +4780,15 @@ last:
 	VMOVUPS      vectorConstants<>+0(SB), Y0
 	VMINPS       (BX)(DI*4), Y0, Y0
 	VBROADCASTSS (SI), Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+768(SB), Y4
 	VFMADD231PS  vectorConstants<>+576(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
@@ -4798,38 +4838,38 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y2
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+2464(SB), Y4
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2496(SB), Y4
 	VMINPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+2464(SB), Y5
+	VMOVUPS      vectorConstants<>+2496(SB), Y5
 	VMINPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+3264(SB), Y6
+	VMOVUPS      vectorConstants<>+3328(SB), Y6
 	VFMADD231PS  vectorConstants<>+416(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+3264(SB), Y7
+	VMOVUPS      vectorConstants<>+3328(SB), Y7
 	VFMADD231PS  vectorConstants<>+416(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+832(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+832(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3584(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3584(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+3648(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3648(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1376(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1376(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2272(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2272(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3136(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3136(SB), Y5, Y7
-	VXORPS       vectorConstants<>+3008(SB), Y6, Y4
-	VXORPS       vectorConstants<>+3008(SB), Y7, Y5
+	VFMADD213PS  vectorConstants<>+3200(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3200(SB), Y5, Y7
+	VXORPS       vectorConstants<>+3072(SB), Y6, Y4
+	VXORPS       vectorConstants<>+3072(SB), Y7, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VMOVUPS      vectorConstants<>+960(SB), Y10
@@ -4860,26 +4900,26 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+2176(SB), Y3, Y7
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
-	VMOVUPS      vectorConstants<>+3328(SB), Y10
+	VMOVUPS      vectorConstants<>+3392(SB), Y10
 	VFMADD231PS  vectorConstants<>+480(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+3328(SB), Y11
+	VMOVUPS      vectorConstants<>+3392(SB), Y11
 	VFMADD231PS  vectorConstants<>+480(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+864(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+864(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3616(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3616(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3680(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3680(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3904(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3904(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3968(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3968(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
 	VFMADD213PS  Y2, Y10, Y2
 	VFMADD213PS  Y3, Y11, Y3
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VBLENDVPS    Y7, Y3, Y5, Y3
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4890,22 +4930,22 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+2464(SB), Y2
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+2496(SB), Y2
 	VMINPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+3264(SB), Y3
+	VMOVUPS      vectorConstants<>+3328(SB), Y3
 	VFMADD231PS  vectorConstants<>+416(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+832(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3584(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+3648(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1376(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2272(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3136(SB), Y2, Y3
-	VXORPS       vectorConstants<>+3008(SB), Y3, Y2
+	VFMADD213PS  vectorConstants<>+3200(SB), Y2, Y3
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y5
 	VFMADD231PS  vectorConstants<>+736(SB), Y2, Y5
@@ -4921,16 +4961,16 @@ last:
 	VSUBPS       Y2, Y3, Y2
 	VCMPPS       $0x11, vectorConstants<>+2176(SB), Y1, Y3
 	VMULPS       Y1, Y1, Y4
-	VMOVUPS      vectorConstants<>+3328(SB), Y5
+	VMOVUPS      vectorConstants<>+3392(SB), Y5
 	VFMADD231PS  vectorConstants<>+480(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+864(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3616(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3680(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3904(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3968(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
 	VFMADD213PS  Y1, Y5, Y1
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VANDPS       vectorConstants<>+3008(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3072(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -4955,21 +4995,21 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+2976(SB), Y2, Y2
-	VANDPS       vectorConstants<>+2976(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VANDPS       vectorConstants<>+3040(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3040(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+2688(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VMOVUPS      vectorConstants<>+2688(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+4064(SB), Y2, Y4
-	VMULPS       vectorConstants<>+4064(SB), Y3, Y5
+	VMULPS       vectorConstants<>+4128(SB), Y2, Y4
+	VMULPS       vectorConstants<>+4128(SB), Y3, Y5
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VFMSUB213PS  Y6, Y2, Y4
 	VFMSUB213PS  Y7, Y3, Y5
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y7, Y3, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y7
@@ -4978,13 +5018,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y3
 	VMOVUPS      Y2, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y3, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y2, Y2
 	VSUBPS       Y9, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -5048,21 +5088,21 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2624(SB), Y2
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+2688(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+4064(SB), Y1, Y2
+	VMULPS       vectorConstants<>+4128(SB), Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VFMSUB213PS  Y3, Y1, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y1
+	VMOVUPS      vectorConstants<>+4512(SB), Y1
 	VMAXPS       Y3, Y1, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
 	VMOVUPS      Y1, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -5108,23 +5148,23 @@ TEXT ·erfcAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2976(SB), Y1
+	VMOVUPS      vectorConstants<>+3040(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+2592(SB), Y2
+	VMOVUPS      vectorConstants<>+2656(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+2592(SB), Y2
+	VMOVUPS      vectorConstants<>+2656(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+4064(SB), Y0, Y2
-	VMULPS       vectorConstants<>+4064(SB), Y1, Y3
+	VMULPS       vectorConstants<>+4128(SB), Y0, Y2
+	VMULPS       vectorConstants<>+4128(SB), Y1, Y3
 	VMULPS       Y0, Y2, Y4
 	VMULPS       Y1, Y3, Y5
 	VFMSUB213PS  Y4, Y0, Y2
 	VFMSUB213PS  Y5, Y1, Y3
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -5133,13 +5173,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -5195,27 +5235,27 @@ pairs:
 	VMOVUPS      vectorConstants<>+2176(SB), Y8
 	VDIVPS       Y7, Y8, Y7
 	VMOVUPS      vectorConstants<>+2176(SB), Y8
-	VFNMADD231PS vectorConstants<>+2528(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+2176(SB), Y9
-	VFNMADD231PS vectorConstants<>+2528(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VMOVUPS      vectorConstants<>+608(SB), Y10
 	VFMADD231PS  vectorConstants<>+512(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+608(SB), Y11
 	VFMADD231PS  vectorConstants<>+512(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3296(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3296(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3456(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3456(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3360(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3360(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3520(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3520(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+992(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+992(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1120(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1120(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+3808(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+3808(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+3872(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+3872(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1856(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1856(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4032(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4032(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4096(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4096(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+2208(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+2208(SB), Y9, Y11
 	VMULPS       Y6, Y10, Y6
@@ -5228,18 +5268,18 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+1984(SB), Y1, Y5
 	VMULPS       Y0, Y0, Y6
 	VMULPS       Y1, Y1, Y7
-	VMOVUPS      vectorConstants<>+3328(SB), Y8
+	VMOVUPS      vectorConstants<>+3392(SB), Y8
 	VFMADD231PS  vectorConstants<>+480(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+3328(SB), Y9
+	VMOVUPS      vectorConstants<>+3392(SB), Y9
 	VFMADD231PS  vectorConstants<>+480(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+864(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+864(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+3616(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+3616(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+3680(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+3680(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+3904(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+3904(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+3968(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+3968(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
 	VFMADD213PS  Y0, Y8, Y0
@@ -5267,22 +5307,22 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2592(SB), Y1
+	VMOVUPS      vectorConstants<>+2656(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+4064(SB), Y0, Y1
+	VMULPS       vectorConstants<>+4128(SB), Y0, Y1
 	VMULPS       Y0, Y1, Y2
 	VFMSUB213PS  Y2, Y0, Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -5311,28 +5351,28 @@ last:
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
 	VDIVPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
-	VFNMADD231PS vectorConstants<>+2528(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VMOVUPS      vectorConstants<>+608(SB), Y5
 	VFMADD231PS  vectorConstants<>+512(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3296(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3456(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3360(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3520(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+992(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1120(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+3808(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+3872(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1856(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4032(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4096(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y5
 	VMULPS       Y3, Y5, Y3
 	VMULPS       Y3, Y1, Y1
 	VMULPS       Y2, Y1, Y1
 	VCMPPS       $0x11, vectorConstants<>+1984(SB), Y0, Y2
 	VMULPS       Y0, Y0, Y3
-	VMOVUPS      vectorConstants<>+3328(SB), Y4
+	VMOVUPS      vectorConstants<>+3392(SB), Y4
 	VFMADD231PS  vectorConstants<>+480(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+864(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+3616(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+3680(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+3968(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
 	VFMADD213PS  Y0, Y4, Y0
 	VMOVUPS      vectorConstants<>+2176(SB), Y3
@@ -5361,9 +5401,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2976(SB), Y1
+	VMOVUPS      vectorConstants<>+3040(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VADDPS       vectorConstants<>+2432(SB), Y0, Y2
 	VADDPS       vectorConstants<>+2432(SB), Y1, Y3
@@ -5372,37 +5412,37 @@ pairs:
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
 	VDIVPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
-	VFNMADD231PS vectorConstants<>+2528(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y5
-	VFNMADD231PS vectorConstants<>+2528(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+3232(SB), Y6
-	VFMADD231PS  vectorConstants<>+3104(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+3232(SB), Y7
-	VFMADD231PS  vectorConstants<>+3104(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+3296(SB), Y6
+	VFMADD231PS  vectorConstants<>+3168(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+3296(SB), Y7
+	VFMADD231PS  vectorConstants<>+3168(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+640(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+640(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+800(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+800(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3392(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3392(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3520(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3520(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+3456(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3456(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+3584(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3584(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1024(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1024(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1472(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3936(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3936(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4000(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4000(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2112(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
 	VMULPS       Y3, Y7, Y3
-	VMOVUPS      vectorConstants<>+2656(SB), Y4
+	VMOVUPS      vectorConstants<>+2720(SB), Y4
 	VMINPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+2656(SB), Y4
+	VMOVUPS      vectorConstants<>+2720(SB), Y4
 	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+3968(SB), Y0, Y4
-	VMULPS       vectorConstants<>+3968(SB), Y1, Y5
+	VMULPS       vectorConstants<>+4032(SB), Y0, Y4
+	VMULPS       vectorConstants<>+4032(SB), Y1, Y5
 	VMULPS       Y0, Y4, Y6
 	VMULPS       Y1, Y5, Y7
 	VFMSUB213PS  Y6, Y0, Y4
@@ -5413,8 +5453,8 @@ pairs:
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y0, Y6
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y7
 	VMULPS       Y6, Y6, Y8
 	VMULPS       Y7, Y7, Y9
 	VMOVUPS      vectorConstants<>+960(SB), Y10
@@ -5468,33 +5508,33 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VADDPS       vectorConstants<>+2432(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y2
 	VDIVPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y2
-	VFNMADD231PS vectorConstants<>+2528(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+3232(SB), Y3
-	VFMADD231PS  vectorConstants<>+3104(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+2560(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+3296(SB), Y3
+	VFMADD231PS  vectorConstants<>+3168(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+640(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+800(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3392(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3520(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+3456(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+3584(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1024(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3936(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4000(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+2656(SB), Y2
+	VMOVUPS      vectorConstants<>+2720(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+3968(SB), Y0, Y2
+	VMULPS       vectorConstants<>+4032(SB), Y0, Y2
 	VMULPS       Y0, Y2, Y3
 	VFMSUB213PS  Y3, Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y0
 	VROUNDPS     $0x08, Y0, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y0, Y3
 	VMULPS       Y3, Y3, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y5
 	VFMADD231PS  vectorConstants<>+736(SB), Y3, Y5
@@ -5537,9 +5577,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2976(SB), Y1
+	VMOVUPS      vectorConstants<>+3040(SB), Y1
 	VANDPS       32(BX)(SI*4), Y1, Y1
 	VADDPS       vectorConstants<>+2432(SB), Y0, Y2
 	VADDPS       vectorConstants<>+2432(SB), Y1, Y3
@@ -5548,37 +5588,37 @@ pairs:
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
 	VDIVPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+2176(SB), Y4
-	VFNMADD231PS vectorConstants<>+2528(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y5
-	VFNMADD231PS vectorConstants<>+2528(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+3232(SB), Y6
-	VFMADD231PS  vectorConstants<>+3104(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+3232(SB), Y7
-	VFMADD231PS  vectorConstants<>+3104(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+3296(SB), Y6
+	VFMADD231PS  vectorConstants<>+3168(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+3296(SB), Y7
+	VFMADD231PS  vectorConstants<>+3168(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+640(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+640(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+800(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+800(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3392(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3392(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3520(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3520(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+3456(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3456(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+3584(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+3584(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1024(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1024(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1472(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+3936(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+3936(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4000(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4000(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2112(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
 	VMULPS       Y3, Y7, Y3
-	VMOVUPS      vectorConstants<>+2656(SB), Y4
+	VMOVUPS      vectorConstants<>+2720(SB), Y4
 	VMINPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+2656(SB), Y4
+	VMOVUPS      vectorConstants<>+2720(SB), Y4
 	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+3968(SB), Y0, Y4
-	VMULPS       vectorConstants<>+3968(SB), Y1, Y5
+	VMULPS       vectorConstants<>+4032(SB), Y0, Y4
+	VMULPS       vectorConstants<>+4032(SB), Y1, Y5
 	VMULPS       Y0, Y4, Y6
 	VMULPS       Y1, Y5, Y7
 	VFMSUB213PS  Y6, Y0, Y4
@@ -5589,8 +5629,8 @@ pairs:
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y0, Y6
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+3200(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+3264(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y7
 	VMULPS       Y6, Y6, Y8
 	VMULPS       Y7, Y7, Y9
 	VMOVUPS      vectorConstants<>+960(SB), Y10
@@ -5629,13 +5669,13 @@ pairs:
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
 	VBLENDVPS    Y4, Y3, Y5, Y3
-	VMOVUPS      vectorConstants<>+4192(SB), Y4
+	VMOVUPS      vectorConstants<>+4288(SB), Y4
 	VMAXPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+4192(SB), Y5
+	VMOVUPS      vectorConstants<>+4288(SB), Y5
 	VMAXPS       32(BX)(SI*4), Y5, Y5
-	VMOVUPS      vectorConstants<>+2656(SB), Y6
+	VMOVUPS      vectorConstants<>+2720(SB), Y6
 	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+2656(SB), Y6
+	VMOVUPS      vectorConstants<>+2720(SB), Y6
 	VMINPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+192(SB), Y4, Y4
 	VMULPS       vectorConstants<>+192(SB), Y5, Y5
@@ -5650,33 +5690,33 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+2976(SB), Y0
+	VMOVUPS      vectorConstants<>+3040(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
 	VADDPS       vectorConstants<>+2432(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y2
 	VDIVPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y2
-	VFNMADD231PS vectorConstants<>+2528(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+3232(SB), Y3
-	VFMADD231PS  vectorConstants<>+3104(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+2560(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+3296(SB), Y3
+	VFMADD231PS  vectorConstants<>+3168(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+640(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+800(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3392(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3520(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+3456(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+3584(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1024(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+3936(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4000(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+2656(SB), Y2
+	VMOVUPS      vectorConstants<>+2720(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+3968(SB), Y0, Y2
+	VMULPS       vectorConstants<>+4032(SB), Y0, Y2
 	VMULPS       Y0, Y2, Y3
 	VFMSUB213PS  Y3, Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y0
 	VROUNDPS     $0x08, Y0, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y0, Y3
 	VMULPS       Y3, Y3, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y5
 	VFMADD231PS  vectorConstants<>+736(SB), Y3, Y5
@@ -5696,9 +5736,9 @@ last:
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+4192(SB), Y2
+	VMOVUPS      vectorConstants<>+4288(SB), Y2
 	VMAXPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+2656(SB), Y3
+	VMOVUPS      vectorConstants<>+2720(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+192(SB), Y2, Y2
 	VFMADD231PS  Y0, Y2, Y1
@@ -5723,13 +5763,13 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+4160(SB), Y2
+	VMOVUPS      vectorConstants<>+4256(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+4160(SB), Y3
+	VMOVUPS      vectorConstants<>+4256(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VMOVUPS      vectorConstants<>+2688(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VMOVUPS      vectorConstants<>+2688(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y3, Y3, Y5
@@ -5761,25 +5801,25 @@ pairs:
 	VFMADD231PS  vectorConstants<>+1280(SB), Y11, Y7
 	VFMADD231PS  vectorConstants<>+288(SB), Y4, Y6
 	VFMADD231PS  vectorConstants<>+288(SB), Y5, Y7
-	VADDPS       vectorConstants<>+3072(SB), Y6, Y4
-	VADDPS       vectorConstants<>+3072(SB), Y7, Y5
+	VADDPS       vectorConstants<>+3136(SB), Y6, Y4
+	VADDPS       vectorConstants<>+3136(SB), Y7, Y5
 	VMULPS       Y8, Y2, Y6
 	VMULPS       Y9, Y3, Y7
 	VFMSUB213PS  Y6, Y2, Y8
 	VFMSUB213PS  Y7, Y3, Y9
 	VFMADD231PS  Y4, Y2, Y8
 	VFMADD231PS  Y5, Y3, Y9
-	VANDPS       vectorConstants<>+3008(SB), Y6, Y2
-	VANDPS       vectorConstants<>+3008(SB), Y7, Y3
-	VXORPS       vectorConstants<>+3008(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3008(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3072(SB), Y6, Y2
+	VANDPS       vectorConstants<>+3072(SB), Y7, Y3
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y3
 	VXORPS       Y2, Y8, Y2
 	VXORPS       Y3, Y9, Y3
-	VORPS        vectorConstants<>+3008(SB), Y6, Y4
-	VORPS        vectorConstants<>+3008(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VORPS        vectorConstants<>+3072(SB), Y6, Y4
+	VORPS        vectorConstants<>+3072(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+4416(SB), Y6
+	VMOVUPS      vectorConstants<>+4512(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -5788,13 +5828,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+768(SB), Y10
 	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+768(SB), Y11
@@ -5857,8 +5897,8 @@ pairs:
 	VBLENDVPS    Y0, Y4, Y6, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+4160(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+4160(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+4256(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+4256(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -5871,9 +5911,9 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+4160(SB), Y1
+	VMOVUPS      vectorConstants<>+4256(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+2624(SB), Y2
+	VMOVUPS      vectorConstants<>+2688(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       Y1, Y1, Y2
 	VMULPS       vectorConstants<>+1280(SB), Y2, Y3
@@ -5890,23 +5930,23 @@ last:
 	VFMSUB231PS  Y1, Y1, Y5
 	VFMADD231PS  vectorConstants<>+1280(SB), Y5, Y3
 	VFMADD231PS  vectorConstants<>+288(SB), Y2, Y3
-	VADDPS       vectorConstants<>+3072(SB), Y3, Y2
+	VADDPS       vectorConstants<>+3136(SB), Y3, Y2
 	VMULPS       Y4, Y1, Y3
 	VFMSUB213PS  Y3, Y1, Y4
 	VFMADD231PS  Y2, Y1, Y4
-	VANDPS       vectorConstants<>+3008(SB), Y3, Y1
-	VXORPS       vectorConstants<>+3008(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3072(SB), Y3, Y1
+	VXORPS       vectorConstants<>+3072(SB), Y1, Y1
 	VXORPS       Y1, Y4, Y1
-	VORPS        vectorConstants<>+3008(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+4416(SB), Y3
+	VORPS        vectorConstants<>+3072(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+768(SB), Y5
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
@@ -5938,7 +5978,7 @@ last:
 	VDIVPS       Y1, Y3, Y1
 	VMOVUPS      vectorConstants<>+2176(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+4160(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+4256(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -5957,9 +5997,9 @@ TEXT ·geluTanhGradAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+4160(SB), Y0
+	VMOVUPS      vectorConstants<>+4256(SB), Y0
 	VMAXPS       (BX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+2624(SB), Y1
+	VMOVUPS      vectorConstants<>+2688(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       vectorConstants<>+1280(SB), Y1, Y2
@@ -5976,23 +6016,23 @@ loop:
 	VFMSUB231PS  Y0, Y0, Y4
 	VFMADD231PS  vectorConstants<>+1280(SB), Y4, Y2
 	VFMADD231PS  vectorConstants<>+288(SB), Y1, Y2
-	VADDPS       vectorConstants<>+3072(SB), Y2, Y2
+	VADDPS       vectorConstants<>+3136(SB), Y2, Y2
 	VMULPS       Y3, Y0, Y4
 	VFMSUB213PS  Y4, Y0, Y3
 	VFMADD231PS  Y2, Y0, Y3
-	VANDPS       vectorConstants<>+3008(SB), Y4, Y2
-	VXORPS       vectorConstants<>+3008(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3072(SB), Y4, Y2
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y2
 	VXORPS       Y2, Y3, Y2
-	VORPS        vectorConstants<>+3008(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
+	VORPS        vectorConstants<>+3072(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+4512(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y3
 	VMOVUPS      Y3, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y5
 	VSUBPS       Y5, Y3, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y3
 	VMOVUPS      vectorConstants<>+768(SB), Y6
 	VFMADD231PS  vectorConstants<>+576(SB), Y5, Y6
 	VFMADD213PS  vectorConstants<>+928(SB), Y5, Y6
@@ -6049,71 +6089,71 @@ TEXT ·powAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(SI*4), Y0
-	VANDPS      vectorConstants<>+5440(SB), Y0, Y1
-	VPSUBQ      vectorConstants<>+5056(SB), Y1, Y2
-	VPADDQ      vectorConstants<>+5184(SB), Y2, Y2
+	VANDPS      vectorConstants<>+5632(SB), Y0, Y1
+	VPSUBQ      vectorConstants<>+5184(SB), Y1, Y2
+	VPADDQ      vectorConstants<>+5312(SB), Y2, Y2
 	VPSRLQ      $0x34, Y2, Y2
-	VPSUBQ      vectorConstants<>+4640(SB), Y2, Y3
+	VPSUBQ      vectorConstants<>+4736(SB), Y2, Y3
 	VPSLLQ      $0x34, Y3, Y3
 	VPSUBQ      Y3, Y1, Y3
-	VSUBPD      vectorConstants<>+5120(SB), Y3, Y4
-	VADDPD      vectorConstants<>+5120(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+5248(SB), Y3, Y4
+	VADDPD      vectorConstants<>+5248(SB), Y3, Y3
 	VDIVPD      Y3, Y4, Y3
 	VMULPD      Y3, Y3, Y4
-	VMOVUPS     vectorConstants<>+4896(SB), Y5
-	VFMADD231PD vectorConstants<>+4864(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+4960(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+5088(SB), Y4, Y5
+	VMOVUPS     vectorConstants<>+4992(SB), Y5
+	VFMADD231PD vectorConstants<>+4960(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+5056(SB), Y4, Y5
 	VFMADD213PD vectorConstants<>+5216(SB), Y4, Y5
-	VORPS       vectorConstants<>+5280(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+5312(SB), Y2, Y2
+	VFMADD213PD vectorConstants<>+5376(SB), Y4, Y5
+	VORPS       vectorConstants<>+5472(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+5504(SB), Y2, Y2
 	VFMADD231PD Y5, Y3, Y2
-	VCMPPD      $0x11, vectorConstants<>+5376(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+5568(SB), Y1, Y3
 	VBLENDVPS   Y3, Y2, Y1, Y2
-	VCMPPD      $0x00, vectorConstants<>+4576(SB), Y1, Y4
-	VBLENDVPS   Y4, vectorConstants<>+5536(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+4672(SB), Y1, Y4
+	VBLENDVPS   Y4, vectorConstants<>+5760(SB), Y2, Y2
 	VCVTPS2PD   (BX)(SI*4), Y4
 	VMULPD      Y2, Y4, Y2
-	VMOVUPS     vectorConstants<>+5504(SB), Y5
+	VMOVUPS     vectorConstants<>+5728(SB), Y5
 	VMAXPD      Y2, Y5, Y2
-	VMOVUPS     vectorConstants<>+5248(SB), Y5
+	VMOVUPS     vectorConstants<>+5440(SB), Y5
 	VMINPD      Y2, Y5, Y2
-	VADDPD      vectorConstants<>+5344(SB), Y2, Y5
-	VSUBPD      vectorConstants<>+5344(SB), Y5, Y6
+	VADDPD      vectorConstants<>+5536(SB), Y2, Y5
+	VSUBPD      vectorConstants<>+5536(SB), Y5, Y6
 	VSUBPD      Y6, Y2, Y2
-	VMOVUPS     vectorConstants<>+4736(SB), Y6
-	VFMADD231PD vectorConstants<>+4704(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+4768(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+4800(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+4832(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5024(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5120(SB), Y2, Y6
-	VPADDQ      vectorConstants<>+4608(SB), Y5, Y2
+	VMOVUPS     vectorConstants<>+4832(SB), Y6
+	VFMADD231PD vectorConstants<>+4800(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+4864(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+4896(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+4928(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+5152(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+5248(SB), Y2, Y6
+	VPADDQ      vectorConstants<>+4704(SB), Y5, Y2
 	VPSLLQ      $0x34, Y2, Y2
 	VMULPD      Y2, Y6, Y2
-	VMULPD      vectorConstants<>+4928(SB), Y4, Y5
+	VMULPD      vectorConstants<>+5024(SB), Y4, Y5
 	VROUNDPD    $0x08, Y5, Y6
 	VCMPPD      $0x04, Y5, Y6, Y5
 	VROUNDPD    $0x08, Y4, Y6
 	VCMPPD      $0x00, Y4, Y6, Y6
 	VANDPS      Y6, Y5, Y5
-	VANDPS      vectorConstants<>+5472(SB), Y0, Y7
+	VANDPS      vectorConstants<>+5664(SB), Y0, Y7
 	VANDPS      Y5, Y7, Y5
 	VORPS       Y5, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+4576(SB), Y0, Y5
+	VCMPPD      $0x11, vectorConstants<>+4672(SB), Y0, Y5
 	VANDPS      Y3, Y5, Y3
 	VANDPS      Y6, Y3, Y5
 	VXORPS      Y3, Y5, Y3
-	VBLENDVPS   Y3, vectorConstants<>+5408(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+5120(SB), Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+4576(SB), Y4, Y3
+	VBLENDVPS   Y3, vectorConstants<>+5600(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5248(SB), Y0, Y0
+	VCMPPD      $0x00, vectorConstants<>+4672(SB), Y4, Y3
 	VORPS       Y3, Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+5120(SB), Y1, Y1
-	VANDPS      vectorConstants<>+5440(SB), Y4, Y3
-	VCMPPD      $0x00, vectorConstants<>+5376(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+5248(SB), Y1, Y1
+	VANDPS      vectorConstants<>+5632(SB), Y4, Y3
+	VCMPPD      $0x00, vectorConstants<>+5568(SB), Y3, Y3
 	VANDPS      Y3, Y1, Y1
 	VORPS       Y1, Y0, Y0
-	VBLENDVPS   Y0, vectorConstants<>+5120(SB), Y2, Y0
+	VBLENDVPS   Y0, vectorConstants<>+5248(SB), Y2, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(SI*4)
 	ADDQ        $0x04, SI
@@ -6133,71 +6173,71 @@ TEXT ·powScalarAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD    (DX)(SI*4), Y0
-	VANDPS       vectorConstants<>+5440(SB), Y0, Y1
-	VPSUBQ       vectorConstants<>+5056(SB), Y1, Y2
-	VPADDQ       vectorConstants<>+5184(SB), Y2, Y2
+	VANDPS       vectorConstants<>+5632(SB), Y0, Y1
+	VPSUBQ       vectorConstants<>+5184(SB), Y1, Y2
+	VPADDQ       vectorConstants<>+5312(SB), Y2, Y2
 	VPSRLQ       $0x34, Y2, Y2
-	VPSUBQ       vectorConstants<>+4640(SB), Y2, Y3
+	VPSUBQ       vectorConstants<>+4736(SB), Y2, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VPSUBQ       Y3, Y1, Y3
-	VSUBPD       vectorConstants<>+5120(SB), Y3, Y4
-	VADDPD       vectorConstants<>+5120(SB), Y3, Y3
+	VSUBPD       vectorConstants<>+5248(SB), Y3, Y4
+	VADDPD       vectorConstants<>+5248(SB), Y3, Y3
 	VDIVPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+4896(SB), Y5
-	VFMADD231PD  vectorConstants<>+4864(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+4960(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+5088(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+4992(SB), Y5
+	VFMADD231PD  vectorConstants<>+4960(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+5056(SB), Y4, Y5
 	VFMADD213PD  vectorConstants<>+5216(SB), Y4, Y5
-	VORPS        vectorConstants<>+5280(SB), Y2, Y2
-	VSUBPD       vectorConstants<>+5312(SB), Y2, Y2
+	VFMADD213PD  vectorConstants<>+5376(SB), Y4, Y5
+	VORPS        vectorConstants<>+5472(SB), Y2, Y2
+	VSUBPD       vectorConstants<>+5504(SB), Y2, Y2
 	VFMADD231PD  Y5, Y3, Y2
-	VCMPPD       $0x11, vectorConstants<>+5376(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+5568(SB), Y1, Y3
 	VBLENDVPS    Y3, Y2, Y1, Y2
-	VCMPPD       $0x00, vectorConstants<>+4576(SB), Y1, Y4
-	VBLENDVPS    Y4, vectorConstants<>+5536(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+4672(SB), Y1, Y4
+	VBLENDVPS    Y4, vectorConstants<>+5760(SB), Y2, Y2
 	VBROADCASTSD 16(BX), Y4
 	VMULPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5504(SB), Y5
+	VMOVUPS      vectorConstants<>+5728(SB), Y5
 	VMAXPD       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+5248(SB), Y5
+	VMOVUPS      vectorConstants<>+5440(SB), Y5
 	VMINPD       Y2, Y5, Y2
-	VADDPD       vectorConstants<>+5344(SB), Y2, Y5
-	VSUBPD       vectorConstants<>+5344(SB), Y5, Y6
+	VADDPD       vectorConstants<>+5536(SB), Y2, Y5
+	VSUBPD       vectorConstants<>+5536(SB), Y5, Y6
 	VSUBPD       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+4736(SB), Y6
-	VFMADD231PD  vectorConstants<>+4704(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+4768(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+4800(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+4832(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5024(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5120(SB), Y2, Y6
-	VPADDQ       vectorConstants<>+4608(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+4832(SB), Y6
+	VFMADD231PD  vectorConstants<>+4800(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+4864(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+4896(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+4928(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+5152(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+5248(SB), Y2, Y6
+	VPADDQ       vectorConstants<>+4704(SB), Y5, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y6, Y2
-	VMULPD       vectorConstants<>+4928(SB), Y4, Y5
+	VMULPD       vectorConstants<>+5024(SB), Y4, Y5
 	VROUNDPD     $0x08, Y5, Y6
 	VCMPPD       $0x04, Y5, Y6, Y5
 	VROUNDPD     $0x08, Y4, Y6
 	VCMPPD       $0x00, Y4, Y6, Y6
 	VANDPS       Y6, Y5, Y5
-	VANDPS       vectorConstants<>+5472(SB), Y0, Y7
+	VANDPS       vectorConstants<>+5664(SB), Y0, Y7
 	VANDPS       Y5, Y7, Y5
 	VORPS        Y5, Y2, Y2
-	VCMPPD       $0x11, vectorConstants<>+4576(SB), Y0, Y5
+	VCMPPD       $0x11, vectorConstants<>+4672(SB), Y0, Y5
 	VANDPS       Y3, Y5, Y3
 	VANDPS       Y6, Y3, Y5
 	VXORPS       Y3, Y5, Y3
-	VBLENDVPS    Y3, vectorConstants<>+5408(SB), Y2, Y2
-	VCMPPD       $0x00, vectorConstants<>+5120(SB), Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+4576(SB), Y4, Y3
+	VBLENDVPS    Y3, vectorConstants<>+5600(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+5248(SB), Y0, Y0
+	VCMPPD       $0x00, vectorConstants<>+4672(SB), Y4, Y3
 	VORPS        Y3, Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+5120(SB), Y1, Y1
-	VANDPS       vectorConstants<>+5440(SB), Y4, Y3
-	VCMPPD       $0x00, vectorConstants<>+5376(SB), Y3, Y3
+	VCMPPD       $0x00, vectorConstants<>+5248(SB), Y1, Y1
+	VANDPS       vectorConstants<>+5632(SB), Y4, Y3
+	VCMPPD       $0x00, vectorConstants<>+5568(SB), Y3, Y3
 	VANDPS       Y3, Y1, Y1
 	VORPS        Y1, Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5120(SB), Y2, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5248(SB), Y2, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (CX)(SI*4)
 	ADDQ         $0x04, SI
@@ -6250,14 +6290,14 @@ TEXT ·bceAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+3008(SB), Y0
+	VMOVUPS      vectorConstants<>+3072(SB), Y0
 	VXORPS       (DX)(SI*4), Y0, Y0
 	VADDPS       vectorConstants<>+2176(SB), Y0, Y1
 	VMAXPS       vectorConstants<>+2176(SB), Y0, Y2
 	VSUBPS       Y2, Y1, Y2
 	VMINPS       vectorConstants<>+2176(SB), Y0, Y3
 	VSUBPS       Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y3
 	VPSUBD       vectorConstants<>+2144(SB), Y1, Y4
 	VPSRAD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y4, Y5
@@ -6271,33 +6311,33 @@ loop:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y5
 	VMULPS       Y5, Y3, Y3
 	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  vectorConstants<>+3200(SB), Y4, Y3
+	VFMADD231PS  vectorConstants<>+3264(SB), Y4, Y3
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2080(SB), Y4, Y1
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+4064(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+4064(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+4512(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+4256(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+4128(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+4128(SB), Y0, Y0
+	VBLENDVPS    Y0, vectorConstants<>+4608(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+4352(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMOVUPS      vectorConstants<>+2176(SB), Y1
 	VSUBPS       (BX)(SI*4), Y1, Y1
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      (DX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2816(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VMULPS       (DX)(SI*4), Y2, Y2
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y2
@@ -6309,35 +6349,35 @@ loop:
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y2, Y4, Y5
 	VMOVUPS      vectorConstants<>+1344(SB), Y6
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y6
 	VMULPS       Y6, Y5, Y5
 	VCVTDQ2PS    Y3, Y3
-	VANDPS       vectorConstants<>+2688(SB), Y1, Y1
+	VANDPS       vectorConstants<>+2752(SB), Y1, Y1
 	VSUBPS       Y1, Y3, Y1
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y5
 	VFNMADD231PS vectorConstants<>+1920(SB), Y4, Y5
 	VADDPS       Y5, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y1, Y2
 	VMOVUPS      (DX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+4512(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+4256(SB), Y2
+	VBLENDVPS    Y2, vectorConstants<>+4608(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+4352(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VFMADD231PS  (BX)(SI*4), Y1, Y0
-	VXORPS       vectorConstants<>+3008(SB), Y0, Y0
+	VXORPS       vectorConstants<>+3072(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 	ADDQ         $0x08, SI
 	CMPQ         SI, AX
@@ -6418,13 +6458,13 @@ TEXT ·bceLogitsAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3008(SB), Y0
+	VMOVUPS      vectorConstants<>+3072(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3008(SB), Y1
+	VMOVUPS      vectorConstants<>+3072(SB), Y1
 	VORPS        32(DX)(SI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y2
+	VMOVUPS      vectorConstants<>+4512(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
@@ -6433,13 +6473,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y6
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y6
 	VMOVUPS      vectorConstants<>+768(SB), Y7
@@ -6515,25 +6555,25 @@ pairs:
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VMOVUPS      vectorConstants<>+1344(SB), Y8
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y8
 	VMOVUPS      vectorConstants<>+1344(SB), Y9
-	VFMADD231PS  vectorConstants<>+3648(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3712(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+3712(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3776(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3808(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1632(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3840(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y7
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y7
 	VFNMADD231PS vectorConstants<>+1920(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+1920(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
@@ -6554,9 +6594,9 @@ pairs:
 	VSUBPS       (BX)(SI*4), Y4, Y4
 	VMOVUPS      vectorConstants<>+2176(SB), Y5
 	VSUBPS       32(BX)(SI*4), Y5, Y5
-	VMOVUPS      vectorConstants<>+3008(SB), Y6
+	VMOVUPS      vectorConstants<>+3072(SB), Y6
 	VXORPS       (DX)(SI*4), Y6, Y6
-	VMOVUPS      vectorConstants<>+3008(SB), Y7
+	VMOVUPS      vectorConstants<>+3072(SB), Y7
 	VXORPS       32(DX)(SI*4), Y7, Y7
 	VMOVUPS      vectorConstants<>+0(SB), Y8
 	VMAXPS       Y6, Y8, Y6
@@ -6566,12 +6606,12 @@ pairs:
 	VADDPS       Y3, Y7, Y3
 	VFMADD231PS  (DX)(SI*4), Y4, Y2
 	VFMADD231PS  32(DX)(SI*4), Y5, Y3
-	VMOVUPS      vectorConstants<>+2976(SB), Y4
+	VMOVUPS      vectorConstants<>+3040(SB), Y4
 	VANDPS       (DX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+2976(SB), Y5
+	VMOVUPS      vectorConstants<>+3040(SB), Y5
 	VANDPS       32(DX)(SI*4), Y5, Y5
-	VCMPPS       $0x1e, vectorConstants<>+2880(SB), Y4, Y4
-	VCMPPS       $0x1e, vectorConstants<>+2880(SB), Y5, Y5
+	VCMPPS       $0x1e, vectorConstants<>+2944(SB), Y4, Y4
+	VCMPPS       $0x1e, vectorConstants<>+2944(SB), Y5, Y5
 	VBLENDVPS    Y4, Y2, Y0, Y0
 	VBLENDVPS    Y5, Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -6581,17 +6621,17 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3008(SB), Y0
+	VMOVUPS      vectorConstants<>+3072(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+4416(SB), Y1
+	VMOVUPS      vectorConstants<>+4512(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y0
 	VMOVUPS      vectorConstants<>+768(SB), Y3
 	VFMADD231PS  vectorConstants<>+576(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+928(SB), Y2, Y3
@@ -6630,15 +6670,15 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1344(SB), Y4
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y3
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y3
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2080(SB), Y0, Y1
@@ -6649,15 +6689,15 @@ last:
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      vectorConstants<>+2176(SB), Y2
 	VSUBPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3008(SB), Y3
+	VMOVUPS      vectorConstants<>+3072(SB), Y3
 	VXORPS       (DX)(SI*4), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VADDPS       Y1, Y3, Y1
 	VFMADD231PS  (DX)(SI*4), Y2, Y1
-	VMOVUPS      vectorConstants<>+2976(SB), Y2
+	VMOVUPS      vectorConstants<>+3040(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VCMPPS       $0x1e, vectorConstants<>+2880(SB), Y2, Y2
+	VCMPPS       $0x1e, vectorConstants<>+2944(SB), Y2, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -6679,13 +6719,13 @@ TEXT ·bceLogitsGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3008(SB), Y0
+	VMOVUPS      vectorConstants<>+3072(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3008(SB), Y1
+	VMOVUPS      vectorConstants<>+3072(SB), Y1
 	VORPS        32(BX)(DI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+4448(SB), Y2
+	VMOVUPS      vectorConstants<>+4544(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+4448(SB), Y2
+	VMOVUPS      vectorConstants<>+4544(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
@@ -6694,13 +6734,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y6
 	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y6
 	VMOVUPS      vectorConstants<>+768(SB), Y7
@@ -6770,17 +6810,17 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3008(SB), Y0
+	VMOVUPS      vectorConstants<>+3072(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+4448(SB), Y1
+	VMOVUPS      vectorConstants<>+4544(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y0
 	VMOVUPS      vectorConstants<>+768(SB), Y3
 	VFMADD231PS  vectorConstants<>+576(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+928(SB), Y2, Y3
@@ -6835,9 +6875,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2816(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VMULPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+2816(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VMULPS       32(BX)(SI*4), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -6849,8 +6889,8 @@ pairs:
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
-	VANDPS       vectorConstants<>+2688(SB), Y1, Y1
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
@@ -6864,25 +6904,25 @@ pairs:
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VMOVUPS      vectorConstants<>+1344(SB), Y8
-	VFMADD231PS  vectorConstants<>+3648(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+3712(SB), Y2, Y8
 	VMOVUPS      vectorConstants<>+1344(SB), Y9
-	VFMADD231PS  vectorConstants<>+3648(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3712(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3712(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+3712(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3776(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3776(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3744(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3744(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3808(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3808(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1632(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1632(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+3840(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+3840(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+3904(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+3904(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+3200(SB), Y1, Y7
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+3264(SB), Y1, Y7
 	VFNMADD231PS vectorConstants<>+1920(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+1920(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
@@ -6890,9 +6930,9 @@ pairs:
 	VFMADD231PS  vectorConstants<>+2080(SB), Y0, Y2
 	VFMADD231PS  vectorConstants<>+2080(SB), Y1, Y3
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(BX)(SI*4), Y2
@@ -6901,14 +6941,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+2944(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+2944(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3008(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3008(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+4512(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+4512(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+4608(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+4608(SB), Y1, Y1
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VSUBPS       32(DX)(SI*4), Y1, Y1
 	VMULPS       (BX)(SI*4), Y0, Y0
@@ -6924,14 +6964,14 @@ last:
 	JG           done
 	VMOVUPS      (BX)(SI*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+2816(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VMULPS       (BX)(SI*4), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
 	VPSUBD       vectorConstants<>+2144(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+2688(SB), Y0, Y0
+	VANDPS       vectorConstants<>+2752(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
@@ -6939,28 +6979,28 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1344(SB), Y4
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+3200(SB), Y0, Y3
+	VFMADD231PS  vectorConstants<>+3264(SB), Y0, Y3
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2080(SB), Y0, Y1
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+2912(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2976(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+2944(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3008(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+4512(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+4608(SB), Y0, Y0
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VMULPS       (BX)(SI*4), Y0, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
@@ -6987,13 +7027,13 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+4288(SB), Y5
+	VMOVUPS      vectorConstants<>+4384(SB), Y5
 	VMAXPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+2720(SB), Y6
+	VMOVUPS      vectorConstants<>+2784(SB), Y6
 	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+2720(SB), Y6
+	VMOVUPS      vectorConstants<>+2784(SB), Y6
 	VMINPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2304(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2304(SB), Y5, Y7
@@ -7001,8 +7041,8 @@ pairs:
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2080(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+3200(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+3200(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VMOVUPS      vectorConstants<>+960(SB), Y10
@@ -7048,14 +7088,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+2720(SB), Y3
+	VMOVUPS      vectorConstants<>+2784(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y5
 	VFMADD231PS  vectorConstants<>+736(SB), Y2, Y5
@@ -7098,8 +7138,8 @@ pairs:
 	VMOVUPS 32(DX)(SI*4), Y1
 	VMOVUPS (BX)(SI*4), Y2
 	VMOVUPS 32(BX)(SI*4), Y3
-	VXORPS  vectorConstants<>+3008(SB), Y2, Y2
-	VXORPS  vectorConstants<>+3008(SB), Y3, Y3
+	VXORPS  vectorConstants<>+3072(SB), Y2, Y2
+	VXORPS  vectorConstants<>+3072(SB), Y3, Y3
 	VMULPS  Y2, Y0, Y0
 	VMULPS  Y3, Y1, Y1
 	VMOVUPS Y0, (CX)(SI*4)
@@ -7111,7 +7151,7 @@ last:
 	JG      done
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
-	VXORPS  vectorConstants<>+3008(SB), Y1, Y1
+	VXORPS  vectorConstants<>+3072(SB), Y1, Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 
@@ -7137,13 +7177,13 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -7151,8 +7191,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+960(SB), Y8
@@ -7185,8 +7225,8 @@ pairs:
 	VFMADD213PS  Y9, Y9, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VXORPS       vectorConstants<>+3008(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3008(SB), Y3, Y3
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y3
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -7198,14 +7238,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y4
 	VFMADD231PS  vectorConstants<>+736(SB), Y1, Y4
@@ -7222,7 +7262,7 @@ last:
 	VPSLLD       $0x17, Y2, Y2
 	VFMADD213PS  Y4, Y4, Y1
 	VMULPS       Y2, Y1, Y1
-	VXORPS       vectorConstants<>+3008(SB), Y1, Y1
+	VXORPS       vectorConstants<>+3072(SB), Y1, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -7333,8 +7373,8 @@ pairs:
 	VMOVUPS      32(BX)(DI*4), Y3
 	VSUBPS       Y2, Y0, Y0
 	VSUBPS       Y3, Y1, Y1
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y0
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y1
 	VBROADCASTSS 8(SI), Y2
 	VBROADCASTSS 8(SI), Y3
 	VMULPS       Y0, Y2, Y2
@@ -7365,7 +7405,7 @@ last:
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
 	VSUBPS       Y1, Y0, Y0
-	VANDPS       vectorConstants<>+2976(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3040(SB), Y0, Y0
 	VBROADCASTSS 8(SI), Y1
 	VMULPS       Y0, Y1, Y1
 	VMULPS       Y0, Y1, Y1
@@ -7405,14 +7445,14 @@ pairs:
 	VMOVUPS      32(SI)(R8*4), Y5
 	VSUBPS       Y4, Y2, Y2
 	VSUBPS       Y5, Y3, Y3
-	VANDPS       vectorConstants<>+2976(SB), Y2, Y4
-	VANDPS       vectorConstants<>+2976(SB), Y3, Y5
+	VANDPS       vectorConstants<>+3040(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3040(SB), Y3, Y5
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y4, Y6
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y5, Y7
 	VBROADCASTSS 4(DI), Y8
 	VBROADCASTSS 4(DI), Y9
-	VANDPS       vectorConstants<>+3008(SB), Y2, Y10
-	VANDPS       vectorConstants<>+3008(SB), Y3, Y11
+	VANDPS       vectorConstants<>+3072(SB), Y2, Y10
+	VANDPS       vectorConstants<>+3072(SB), Y3, Y11
 	VORPS        Y10, Y8, Y8
 	VORPS        Y11, Y9, Y9
 	VBLENDVPS    Y6, Y8, Y2, Y6
@@ -7440,10 +7480,10 @@ last:
 	VMOVUPS      (BX)(R8*4), Y1
 	VMOVUPS      (SI)(R8*4), Y2
 	VSUBPS       Y2, Y1, Y1
-	VANDPS       vectorConstants<>+2976(SB), Y1, Y2
+	VANDPS       vectorConstants<>+3040(SB), Y1, Y2
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y2, Y3
 	VBROADCASTSS 4(DI), Y4
-	VANDPS       vectorConstants<>+3008(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3072(SB), Y1, Y5
 	VORPS        Y5, Y4, Y4
 	VBLENDVPS    Y3, Y4, Y1, Y3
 	VBROADCASTSS (DI), Y4
@@ -7594,13 +7634,13 @@ pairs:
 	VMOVUPS      32(DX)(DI*4), Y1
 	VMOVUPS      (BX)(DI*4), Y2
 	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y5
@@ -7608,8 +7648,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+3200(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+3264(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+960(SB), Y8
@@ -7655,14 +7695,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y4
 	VFMADD231PS  vectorConstants<>+736(SB), Y1, Y4
@@ -7756,13 +7796,13 @@ pairs:
 	VBROADCASTSS (BX), Y3
 	VSUBPS       Y2, Y0, Y0
 	VSUBPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+4288(SB), Y2
+	VMOVUPS      vectorConstants<>+4384(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y2
+	VMOVUPS      vectorConstants<>+2784(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2304(SB), Y1, Y3
@@ -7770,8 +7810,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2080(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2080(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+3200(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+960(SB), Y6
@@ -7814,14 +7854,14 @@ last:
 	VMOVUPS      (DX)(SI*4), Y0
 	VBROADCASTSS (BX), Y1
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+4288(SB), Y1
+	VMOVUPS      vectorConstants<>+4384(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+2720(SB), Y1
+	VMOVUPS      vectorConstants<>+2784(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2304(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2080(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+3200(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+960(SB), Y3
 	VFMADD231PS  vectorConstants<>+736(SB), Y0, Y3
@@ -7858,14 +7898,14 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS      (DX)(BX*4), Y3
 	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
+	VMOVUPS      vectorConstants<>+4384(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2720(SB), Y4
+	VMOVUPS      vectorConstants<>+2784(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2304(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
 	VFNMADD231PS vectorConstants<>+2080(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+3200(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+3264(SB), Y4, Y3
 	VMULPS       Y3, Y3, Y5
 	VMOVUPS      vectorConstants<>+960(SB), Y6
 	VFMADD231PS  vectorConstants<>+736(SB), Y3, Y6
@@ -7957,39 +7997,39 @@ loop:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y4
 	VMOVUPS      vectorConstants<>+1344(SB), Y5
-	VFMADD231PS  vectorConstants<>+3648(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+3712(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3776(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1536(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3744(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3808(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1632(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+3840(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+3904(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+1792(SB), Y1, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+3200(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+3264(SB), Y3, Y4
 	VFNMADD231PS vectorConstants<>+1920(SB), Y2, Y4
 	VADDPS       Y4, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2080(SB), Y3, Y1
-	VMULPS       vectorConstants<>+4128(SB), Y1, Y1
+	VMULPS       vectorConstants<>+4192(SB), Y1, Y1
 	VSQRTPS      Y1, Y1
 	VBROADCASTSS 4(BX), Y2
 	VMULPS       Y2, Y1, Y1
 	VPSRLD       $0x08, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       vectorConstants<>+352(SB), Y0, Y0
-	VMULPS       vectorConstants<>+2496(SB), Y0, Y0
+	VMULPS       vectorConstants<>+2528(SB), Y0, Y0
 	VROUNDPS     $0x08, Y0, Y2
 	VCVTPS2DQ    Y2, Y3
 	VSUBPS       Y2, Y0, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1312(SB), Y4
-	VFMADD231PS  vectorConstants<>+3424(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+4000(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+3488(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+4064(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+2336(SB), Y2, Y4
 	VMULPS       Y4, Y0, Y0
-	VMOVUPS      vectorConstants<>+3552(SB), Y4
+	VMOVUPS      vectorConstants<>+3616(SB), Y4
 	VFMADD231PS  vectorConstants<>+672(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+1728(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+4096(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+4160(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y4
 	VPSLLD       $0x1f, Y3, Y2
 	VBLENDVPS    Y2, Y4, Y0, Y5
@@ -8011,5 +8051,1682 @@ loop:
 	ADDQ         $0x10, SI
 	CMPQ         SI, AX
 	JLT          loop
+	VZEROUPPER
+	RET
+
+// func negAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·negAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VXORPS  vectorConstants<>+3072(SB), Y0, Y0
+	VXORPS  vectorConstants<>+3072(SB), Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VXORPS  vectorConstants<>+3072(SB), Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func absAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·absAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VANDPS  vectorConstants<>+3040(SB), Y0, Y0
+	VANDPS  vectorConstants<>+3040(SB), Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VANDPS  vectorConstants<>+3040(SB), Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func signAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·signAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      BX, AX
+	JGE       last
+	VMOVUPS   (DX)(BX*4), Y0
+	VMOVUPS   32(DX)(BX*4), Y1
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y2
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y3
+	VMOVUPS   vectorConstants<>+0(SB), Y4
+	VBLENDVPS Y2, vectorConstants<>+2176(SB), Y4, Y2
+	VMOVUPS   vectorConstants<>+0(SB), Y4
+	VBLENDVPS Y3, vectorConstants<>+2176(SB), Y4, Y3
+	VCMPPS    $0x11, vectorConstants<>+0(SB), Y0, Y0
+	VCMPPS    $0x11, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS   vectorConstants<>+0(SB), Y4
+	VBLENDVPS Y0, vectorConstants<>+2176(SB), Y4, Y0
+	VMOVUPS   vectorConstants<>+0(SB), Y4
+	VBLENDVPS Y1, vectorConstants<>+2176(SB), Y4, Y1
+	VSUBPS    Y0, Y2, Y0
+	VSUBPS    Y1, Y3, Y1
+	VMOVUPS   Y0, (CX)(BX*4)
+	VMOVUPS   Y1, 32(CX)(BX*4)
+	ADDQ      $0x10, BX
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(BX*4), Y0
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y1
+	VMOVUPS   vectorConstants<>+0(SB), Y2
+	VBLENDVPS Y1, vectorConstants<>+2176(SB), Y2, Y1
+	VCMPPS    $0x11, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS   vectorConstants<>+0(SB), Y2
+	VBLENDVPS Y0, vectorConstants<>+2176(SB), Y2, Y0
+	VSUBPS    Y0, Y1, Y0
+	VMOVUPS   Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func squareAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·squareAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VMULPS  Y0, Y0, Y0
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VMULPS  Y0, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func squareGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·squareGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    SI, AX
+	JGE     last
+	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y1
+	VMOVUPS (BX)(SI*4), Y2
+	VMOVUPS 32(BX)(SI*4), Y3
+	VADDPS  Y2, Y2, Y2
+	VADDPS  Y3, Y3, Y3
+	VMULPS  Y2, Y0, Y0
+	VMULPS  Y3, Y1, Y1
+	VMOVUPS Y0, (CX)(SI*4)
+	VMOVUPS Y1, 32(CX)(SI*4)
+	ADDQ    $0x10, SI
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS (BX)(SI*4), Y1
+	VADDPS  Y1, Y1, Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func floorAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·floorAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ     BX, AX
+	JGE      last
+	VMOVUPS  (DX)(BX*4), Y0
+	VMOVUPS  32(DX)(BX*4), Y1
+	VROUNDPS $0x09, Y0, Y0
+	VROUNDPS $0x09, Y1, Y1
+	VMOVUPS  Y0, (CX)(BX*4)
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	ADDQ     $0x10, BX
+	JMP      pairs
+
+last:
+	JG       done
+	VMOVUPS  (DX)(BX*4), Y0
+	VROUNDPS $0x09, Y0, Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func ceilAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·ceilAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ     BX, AX
+	JGE      last
+	VMOVUPS  (DX)(BX*4), Y0
+	VMOVUPS  32(DX)(BX*4), Y1
+	VROUNDPS $0x0a, Y0, Y0
+	VROUNDPS $0x0a, Y1, Y1
+	VMOVUPS  Y0, (CX)(BX*4)
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	ADDQ     $0x10, BX
+	JMP      pairs
+
+last:
+	JG       done
+	VMOVUPS  (DX)(BX*4), Y0
+	VROUNDPS $0x0a, Y0, Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func nearestAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·nearestAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ     BX, AX
+	JGE      last
+	VMOVUPS  (DX)(BX*4), Y0
+	VMOVUPS  32(DX)(BX*4), Y1
+	VROUNDPS $0x08, Y0, Y0
+	VROUNDPS $0x08, Y1, Y1
+	VMOVUPS  Y0, (CX)(BX*4)
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	ADDQ     $0x10, BX
+	JMP      pairs
+
+last:
+	JG       done
+	VMOVUPS  (DX)(BX*4), Y0
+	VROUNDPS $0x08, Y0, Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func truncAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·truncAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ     BX, AX
+	JGE      last
+	VMOVUPS  (DX)(BX*4), Y0
+	VMOVUPS  32(DX)(BX*4), Y1
+	VROUNDPS $0x0b, Y0, Y0
+	VROUNDPS $0x0b, Y1, Y1
+	VMOVUPS  Y0, (CX)(BX*4)
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	ADDQ     $0x10, BX
+	JMP      pairs
+
+last:
+	JG       done
+	VMOVUPS  (DX)(BX*4), Y0
+	VROUNDPS $0x0b, Y0, Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func fracAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·fracAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ     BX, AX
+	JGE      last
+	VMOVUPS  (DX)(BX*4), Y0
+	VMOVUPS  32(DX)(BX*4), Y1
+	VROUNDPS $0x0b, Y0, Y2
+	VROUNDPS $0x0b, Y1, Y3
+	VSUBPS   Y2, Y0, Y0
+	VSUBPS   Y3, Y1, Y1
+	VMOVUPS  Y0, (CX)(BX*4)
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	ADDQ     $0x10, BX
+	JMP      pairs
+
+last:
+	JG       done
+	VMOVUPS  (DX)(BX*4), Y0
+	VROUNDPS $0x0b, Y0, Y1
+	VSUBPS   Y1, Y0, Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func clampAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·clampAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ s+40(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (BX), Y3
+	VCMPPS       $0x11, Y2, Y0, Y4
+	VCMPPS       $0x11, Y3, Y1, Y5
+	VBLENDVPS    Y4, Y2, Y0, Y0
+	VBLENDVPS    Y5, Y3, Y1, Y1
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 4(BX), Y3
+	VCMPPS       $0x1e, Y2, Y0, Y4
+	VCMPPS       $0x1e, Y3, Y1, Y5
+	VBLENDVPS    Y4, Y2, Y0, Y0
+	VBLENDVPS    Y5, Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VBROADCASTSS (BX), Y1
+	VCMPPS       $0x11, Y1, Y0, Y2
+	VBLENDVPS    Y2, Y1, Y0, Y0
+	VBROADCASTSS 4(BX), Y1
+	VCMPPS       $0x1e, Y1, Y0, Y2
+	VBLENDVPS    Y2, Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func clampGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·clampGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VBROADCASTSS 4(SI), Y6
+	VBROADCASTSS 4(SI), Y7
+	VCMPPS       $0x1d, Y4, Y2, Y4
+	VCMPPS       $0x1d, Y5, Y3, Y5
+	VCMPPS       $0x12, Y6, Y2, Y2
+	VCMPPS       $0x12, Y7, Y3, Y3
+	VANDPS       Y2, Y4, Y2
+	VANDPS       Y3, Y5, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VBLENDVPS    Y2, Y0, Y4, Y0
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VBLENDVPS    Y3, Y1, Y2, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VBROADCASTSS (SI), Y2
+	VBROADCASTSS 4(SI), Y3
+	VCMPPS       $0x1d, Y2, Y1, Y2
+	VCMPPS       $0x12, Y3, Y1, Y1
+	VANDPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VBLENDVPS    Y1, Y0, Y2, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardtanhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardtanhGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VCMPPS       $0x12, Y4, Y2, Y4
+	VCMPPS       $0x12, Y5, Y3, Y5
+	VBROADCASTSS 4(SI), Y6
+	VBROADCASTSS 4(SI), Y7
+	VCMPPS       $0x1d, Y6, Y2, Y2
+	VCMPPS       $0x1d, Y7, Y3, Y3
+	VORPS        Y2, Y4, Y2
+	VORPS        Y3, Y5, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VBROADCASTSS (SI), Y2
+	VCMPPS       $0x12, Y2, Y1, Y2
+	VBROADCASTSS 4(SI), Y3
+	VCMPPS       $0x1d, Y3, Y1, Y1
+	VORPS        Y1, Y2, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func lerpAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·lerpAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      DI, AX
+	JGE       last
+	VMOVUPS   (DX)(DI*4), Y0
+	VMOVUPS   32(DX)(DI*4), Y1
+	VMOVUPS   (BX)(DI*4), Y2
+	VMOVUPS   32(BX)(DI*4), Y3
+	VMOVUPS   (SI)(DI*4), Y4
+	VMOVUPS   32(SI)(DI*4), Y5
+	VSUBPS    Y0, Y2, Y6
+	VSUBPS    Y1, Y3, Y7
+	VANDPS    vectorConstants<>+3040(SB), Y4, Y8
+	VANDPS    vectorConstants<>+3040(SB), Y5, Y9
+	VCMPPS    $0x11, vectorConstants<>+1920(SB), Y8, Y8
+	VCMPPS    $0x11, vectorConstants<>+1920(SB), Y9, Y9
+	VMULPS    Y6, Y4, Y10
+	VMULPS    Y7, Y5, Y11
+	VADDPS    Y10, Y0, Y0
+	VADDPS    Y11, Y1, Y1
+	VMOVUPS   vectorConstants<>+2176(SB), Y10
+	VSUBPS    Y4, Y10, Y4
+	VMOVUPS   vectorConstants<>+2176(SB), Y10
+	VSUBPS    Y5, Y10, Y5
+	VMULPS    Y4, Y6, Y4
+	VMULPS    Y5, Y7, Y5
+	VSUBPS    Y4, Y2, Y2
+	VSUBPS    Y5, Y3, Y3
+	VBLENDVPS Y8, Y0, Y2, Y0
+	VBLENDVPS Y9, Y1, Y3, Y1
+	VMOVUPS   Y0, (CX)(DI*4)
+	VMOVUPS   Y1, 32(CX)(DI*4)
+	ADDQ      $0x10, DI
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(DI*4), Y0
+	VMOVUPS   (BX)(DI*4), Y1
+	VMOVUPS   (SI)(DI*4), Y2
+	VSUBPS    Y0, Y1, Y3
+	VANDPS    vectorConstants<>+3040(SB), Y2, Y4
+	VCMPPS    $0x11, vectorConstants<>+1920(SB), Y4, Y4
+	VMULPS    Y3, Y2, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS   vectorConstants<>+2176(SB), Y5
+	VSUBPS    Y2, Y5, Y2
+	VMULPS    Y2, Y3, Y2
+	VSUBPS    Y2, Y1, Y1
+	VBLENDVPS Y4, Y0, Y1, Y0
+	VMOVUPS   Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addCMulAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·addCMulAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ s+40(FP), DI
+	XORQ R8, R8
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         R8, AX
+	JGE          last
+	VMOVUPS      (DX)(R8*4), Y0
+	VMOVUPS      32(DX)(R8*4), Y1
+	VMOVUPS      (BX)(R8*4), Y2
+	VMOVUPS      32(BX)(R8*4), Y3
+	VMOVUPS      (SI)(R8*4), Y4
+	VMOVUPS      32(SI)(R8*4), Y5
+	VBROADCASTSS (DI), Y6
+	VBROADCASTSS (DI), Y7
+	VMULPS       Y2, Y6, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y5, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(R8*4)
+	VMOVUPS      Y1, 32(CX)(R8*4)
+	ADDQ         $0x10, R8
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(R8*4), Y0
+	VMOVUPS      (BX)(R8*4), Y1
+	VMOVUPS      (SI)(R8*4), Y2
+	VBROADCASTSS (DI), Y3
+	VMULPS       Y1, Y3, Y1
+	VMULPS       Y2, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(R8*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addCDivAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·addCDivAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ s+40(FP), DI
+	XORQ R8, R8
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         R8, AX
+	JGE          last
+	VMOVUPS      (DX)(R8*4), Y0
+	VMOVUPS      32(DX)(R8*4), Y1
+	VMOVUPS      (BX)(R8*4), Y2
+	VMOVUPS      32(BX)(R8*4), Y3
+	VMOVUPS      (SI)(R8*4), Y4
+	VMOVUPS      32(SI)(R8*4), Y5
+	VBROADCASTSS (DI), Y6
+	VBROADCASTSS (DI), Y7
+	VMULPS       Y2, Y6, Y2
+	VMULPS       Y3, Y7, Y3
+	VDIVPS       Y4, Y2, Y2
+	VDIVPS       Y5, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(R8*4)
+	VMOVUPS      Y1, 32(CX)(R8*4)
+	ADDQ         $0x10, R8
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(R8*4), Y0
+	VMOVUPS      (BX)(R8*4), Y1
+	VMOVUPS      (SI)(R8*4), Y2
+	VBROADCASTSS (DI), Y3
+	VMULPS       Y1, Y3, Y1
+	VDIVPS       Y2, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(R8*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func softsignAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·softsignAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VANDPS  vectorConstants<>+3040(SB), Y0, Y2
+	VANDPS  vectorConstants<>+3040(SB), Y1, Y3
+	VADDPS  vectorConstants<>+2176(SB), Y2, Y2
+	VADDPS  vectorConstants<>+2176(SB), Y3, Y3
+	VDIVPS  Y2, Y0, Y0
+	VDIVPS  Y3, Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VANDPS  vectorConstants<>+3040(SB), Y0, Y1
+	VADDPS  vectorConstants<>+2176(SB), Y1, Y1
+	VDIVPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func softsignGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·softsignGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VANDPS     vectorConstants<>+5632(SB), Y2, Y2
+	VANDPS     vectorConstants<>+5632(SB), Y3, Y3
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y2, Y2
+	VMULPD     Y3, Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func hardswishAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VADDPS  vectorConstants<>+2464(SB), Y0, Y2
+	VADDPS  vectorConstants<>+2464(SB), Y1, Y3
+	VMOVUPS vectorConstants<>+0(SB), Y4
+	VMAXPS  Y2, Y4, Y2
+	VMOVUPS vectorConstants<>+0(SB), Y4
+	VMAXPS  Y3, Y4, Y3
+	VMOVUPS vectorConstants<>+2592(SB), Y4
+	VMINPS  Y2, Y4, Y2
+	VMOVUPS vectorConstants<>+2592(SB), Y4
+	VMINPS  Y3, Y4, Y3
+	VMULPS  Y2, Y0, Y0
+	VMULPS  Y3, Y1, Y1
+	VDIVPS  vectorConstants<>+2592(SB), Y0, Y0
+	VDIVPS  vectorConstants<>+2592(SB), Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VADDPS  vectorConstants<>+2464(SB), Y0, Y1
+	VMOVUPS vectorConstants<>+0(SB), Y2
+	VMAXPS  Y1, Y2, Y1
+	VMOVUPS vectorConstants<>+2592(SB), Y2
+	VMINPS  Y1, Y2, Y1
+	VMULPS  Y1, Y0, Y0
+	VDIVPS  vectorConstants<>+2592(SB), Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardswishGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardswishGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VDIVPD     vectorConstants<>+5408(SB), Y2, Y4
+	VDIVPD     vectorConstants<>+5408(SB), Y3, Y5
+	VADDPD     vectorConstants<>+5024(SB), Y4, Y4
+	VADDPD     vectorConstants<>+5024(SB), Y5, Y5
+	VMULPD     Y4, Y0, Y4
+	VMULPD     Y5, Y1, Y5
+	VCMPPD     $0x1d, vectorConstants<>+5408(SB), Y2, Y6
+	VCMPPD     $0x1d, vectorConstants<>+5408(SB), Y3, Y7
+	VCMPPD     $0x12, vectorConstants<>+5696(SB), Y2, Y2
+	VCMPPD     $0x12, vectorConstants<>+5696(SB), Y3, Y3
+	VBLENDVPS  Y2, vectorConstants<>+4672(SB), Y4, Y2
+	VBLENDVPS  Y3, vectorConstants<>+4672(SB), Y5, Y3
+	VBLENDVPS  Y6, Y0, Y2, Y0
+	VBLENDVPS  Y7, Y1, Y3, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func hardsigmoidAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardsigmoidAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VADDPS  vectorConstants<>+2464(SB), Y0, Y0
+	VADDPS  vectorConstants<>+2464(SB), Y1, Y1
+	VMOVUPS vectorConstants<>+0(SB), Y2
+	VMAXPS  Y0, Y2, Y0
+	VMOVUPS vectorConstants<>+0(SB), Y2
+	VMAXPS  Y1, Y2, Y1
+	VMOVUPS vectorConstants<>+2592(SB), Y2
+	VMINPS  Y0, Y2, Y0
+	VMOVUPS vectorConstants<>+2592(SB), Y2
+	VMINPS  Y1, Y2, Y1
+	VDIVPS  vectorConstants<>+2592(SB), Y0, Y0
+	VDIVPS  vectorConstants<>+2592(SB), Y1, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
+
+last:
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VADDPS  vectorConstants<>+2464(SB), Y0, Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS vectorConstants<>+2592(SB), Y1
+	VMINPS  Y0, Y1, Y0
+	VDIVPS  vectorConstants<>+2592(SB), Y0, Y0
+	VMOVUPS Y0, (CX)(BX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardsigmoidGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardsigmoidGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      SI, AX
+	JGE       last
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   32(DX)(SI*4), Y1
+	VMOVUPS   (BX)(SI*4), Y2
+	VMOVUPS   32(BX)(SI*4), Y3
+	VCMPPS    $0x1e, vectorConstants<>+4224(SB), Y2, Y4
+	VCMPPS    $0x1e, vectorConstants<>+4224(SB), Y3, Y5
+	VCMPPS    $0x11, vectorConstants<>+2464(SB), Y2, Y2
+	VCMPPS    $0x11, vectorConstants<>+2464(SB), Y3, Y3
+	VANDPS    Y2, Y4, Y2
+	VANDPS    Y3, Y5, Y3
+	VDIVPS    vectorConstants<>+2592(SB), Y0, Y0
+	VDIVPS    vectorConstants<>+2592(SB), Y1, Y1
+	VMOVUPS   vectorConstants<>+0(SB), Y4
+	VBLENDVPS Y2, Y0, Y4, Y0
+	VMOVUPS   vectorConstants<>+0(SB), Y2
+	VBLENDVPS Y3, Y1, Y2, Y1
+	VMOVUPS   Y0, (CX)(SI*4)
+	VMOVUPS   Y1, 32(CX)(SI*4)
+	ADDQ      $0x10, SI
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   (BX)(SI*4), Y1
+	VCMPPS    $0x1e, vectorConstants<>+4224(SB), Y1, Y2
+	VCMPPS    $0x11, vectorConstants<>+2464(SB), Y1, Y1
+	VANDPS    Y1, Y2, Y1
+	VDIVPS    vectorConstants<>+2592(SB), Y0, Y0
+	VMOVUPS   vectorConstants<>+0(SB), Y2
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func leakyReLUAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·leakyReLUAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ s+40(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (BX), Y3
+	VMULPS       Y2, Y0, Y2
+	VMULPS       Y3, Y1, Y3
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y0, Y4
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y1, Y5
+	VBLENDVPS    Y4, Y0, Y2, Y0
+	VBLENDVPS    Y5, Y1, Y3, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VBROADCASTSS (BX), Y1
+	VMULPS       Y1, Y0, Y1
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func leakyReLUGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·leakyReLUGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VMULPS       Y4, Y0, Y4
+	VMULPS       Y5, Y1, Y5
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y2, Y2
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y3, Y3
+	VBLENDVPS    Y2, Y0, Y4, Y0
+	VBLENDVPS    Y3, Y1, Y5, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VBROADCASTSS (SI), Y2
+	VMULPS       Y2, Y0, Y2
+	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, Y0, Y2, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func preluAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·preluAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      SI, AX
+	JGE       last
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   32(DX)(SI*4), Y1
+	VMOVUPS   (BX)(SI*4), Y2
+	VMOVUPS   32(BX)(SI*4), Y3
+	VMULPS    Y2, Y0, Y2
+	VMULPS    Y3, Y1, Y3
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y4
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y5
+	VBLENDVPS Y4, Y0, Y2, Y0
+	VBLENDVPS Y5, Y1, Y3, Y1
+	VMOVUPS   Y0, (CX)(SI*4)
+	VMOVUPS   Y1, 32(CX)(SI*4)
+	ADDQ      $0x10, SI
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   (BX)(SI*4), Y1
+	VMULPS    Y1, Y0, Y1
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y2
+	VBLENDVPS Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func preluGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·preluGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      DI, AX
+	JGE       last
+	VMOVUPS   (DX)(DI*4), Y0
+	VMOVUPS   32(DX)(DI*4), Y1
+	VMOVUPS   (BX)(DI*4), Y2
+	VMOVUPS   32(BX)(DI*4), Y3
+	VMOVUPS   (SI)(DI*4), Y4
+	VMOVUPS   32(SI)(DI*4), Y5
+	VMULPS    Y4, Y0, Y4
+	VMULPS    Y5, Y1, Y5
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y2, Y2
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y3, Y3
+	VBLENDVPS Y2, Y0, Y4, Y0
+	VBLENDVPS Y3, Y1, Y5, Y1
+	VMOVUPS   Y0, (CX)(DI*4)
+	VMOVUPS   Y1, 32(CX)(DI*4)
+	ADDQ      $0x10, DI
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(DI*4), Y0
+	VMOVUPS   (BX)(DI*4), Y1
+	VMOVUPS   (SI)(DI*4), Y2
+	VMULPS    Y2, Y0, Y2
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y1
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func preluGradWeightAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·preluGradWeightAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ      SI, AX
+	JGE       last
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   32(DX)(SI*4), Y1
+	VMOVUPS   (BX)(SI*4), Y2
+	VMOVUPS   32(BX)(SI*4), Y3
+	VMULPS    Y2, Y0, Y0
+	VMULPS    Y3, Y1, Y1
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y2, Y2
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y3, Y3
+	VBLENDVPS Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS   Y0, (CX)(SI*4)
+	VMOVUPS   Y1, 32(CX)(SI*4)
+	ADDQ      $0x10, SI
+	JMP       pairs
+
+last:
+	JG        done
+	VMOVUPS   (DX)(SI*4), Y0
+	VMOVUPS   (BX)(SI*4), Y1
+	VMULPS    Y1, Y0, Y0
+	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y1
+	VBLENDVPS Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func thresholdAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·thresholdAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ s+40(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (BX), Y3
+	VCMPPS       $0x12, Y2, Y0, Y2
+	VCMPPS       $0x12, Y3, Y1, Y3
+	VBROADCASTSS 4(BX), Y4
+	VBROADCASTSS 4(BX), Y5
+	VBLENDVPS    Y2, Y4, Y0, Y0
+	VBLENDVPS    Y3, Y5, Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VBROADCASTSS (BX), Y1
+	VCMPPS       $0x12, Y1, Y0, Y1
+	VBROADCASTSS 4(BX), Y2
+	VBLENDVPS    Y1, Y2, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func thresholdGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·thresholdGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VCMPPS       $0x12, Y4, Y2, Y2
+	VCMPPS       $0x12, Y5, Y3, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VBROADCASTSS (SI), Y2
+	VCMPPS       $0x12, Y2, Y1, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardshrinkAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardshrinkAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ s+40(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (BX), Y3
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y4
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y5
+	VCMPPS       $0x1d, Y4, Y0, Y4
+	VCMPPS       $0x1d, Y5, Y1, Y5
+	VCMPPS       $0x12, Y2, Y0, Y2
+	VCMPPS       $0x12, Y3, Y1, Y3
+	VANDPS       Y2, Y4, Y2
+	VANDPS       Y3, Y5, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VBROADCASTSS (BX), Y1
+	VXORPS       vectorConstants<>+3072(SB), Y1, Y2
+	VCMPPS       $0x1d, Y2, Y0, Y2
+	VCMPPS       $0x12, Y1, Y0, Y1
+	VANDPS       Y1, Y2, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardshrinkGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·hardshrinkGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VXORPS       vectorConstants<>+3072(SB), Y4, Y6
+	VXORPS       vectorConstants<>+3072(SB), Y5, Y7
+	VCMPPS       $0x1d, Y6, Y2, Y6
+	VCMPPS       $0x1d, Y7, Y3, Y7
+	VCMPPS       $0x12, Y4, Y2, Y2
+	VCMPPS       $0x12, Y5, Y3, Y3
+	VANDPS       Y2, Y6, Y2
+	VANDPS       Y3, Y7, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VBROADCASTSS (SI), Y2
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y3
+	VCMPPS       $0x1d, Y3, Y1, Y3
+	VCMPPS       $0x12, Y2, Y1, Y1
+	VANDPS       Y1, Y3, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func softshrinkAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·softshrinkAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ s+40(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (BX), Y3
+	VXORPS       vectorConstants<>+3072(SB), Y2, Y4
+	VXORPS       vectorConstants<>+3072(SB), Y3, Y5
+	VCMPPS       $0x11, Y4, Y0, Y4
+	VCMPPS       $0x11, Y5, Y1, Y5
+	VADDPS       Y2, Y0, Y6
+	VADDPS       Y3, Y1, Y7
+	VMULPS       vectorConstants<>+0(SB), Y0, Y8
+	VMULPS       vectorConstants<>+0(SB), Y1, Y9
+	VBLENDVPS    Y4, Y6, Y8, Y4
+	VBLENDVPS    Y5, Y7, Y9, Y5
+	VCMPPS       $0x1e, Y2, Y0, Y6
+	VCMPPS       $0x1e, Y3, Y1, Y7
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VBLENDVPS    Y6, Y0, Y4, Y0
+	VBLENDVPS    Y7, Y1, Y5, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VBROADCASTSS (BX), Y1
+	VXORPS       vectorConstants<>+3072(SB), Y1, Y2
+	VCMPPS       $0x11, Y2, Y0, Y2
+	VADDPS       Y1, Y0, Y3
+	VMULPS       vectorConstants<>+0(SB), Y0, Y4
+	VBLENDVPS    Y2, Y3, Y4, Y2
+	VCMPPS       $0x1e, Y1, Y0, Y3
+	VSUBPS       Y1, Y0, Y0
+	VBLENDVPS    Y3, Y0, Y2, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func log2GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·log2GradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     vectorConstants<>+5120(SB), Y2, Y2
+	VMULPD     vectorConstants<>+5120(SB), Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func log10GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·log10GradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     vectorConstants<>+5344(SB), Y2, Y2
+	VMULPD     vectorConstants<>+5344(SB), Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func exp2GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·exp2GradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     vectorConstants<>+5120(SB), Y2, Y2
+	VMULPD     vectorConstants<>+5120(SB), Y3, Y3
+	VMULPD     Y2, Y0, Y0
+	VMULPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func tanGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·tanGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     Y2, Y2, Y2
+	VMULPD     Y3, Y3, Y3
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y0, Y0
+	VMULPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func asinGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·asinGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMOVUPS    vectorConstants<>+5248(SB), Y4
+	VSUBPD     Y2, Y4, Y4
+	VMOVUPS    vectorConstants<>+5248(SB), Y5
+	VSUBPD     Y3, Y5, Y5
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y4, Y2
+	VMULPD     Y3, Y5, Y3
+	VSQRTPD    Y2, Y2
+	VSQRTPD    Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func acosGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·acosGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VXORPS     vectorConstants<>+5664(SB), Y0, Y0
+	VXORPS     vectorConstants<>+5664(SB), Y1, Y1
+	VMOVUPS    vectorConstants<>+5248(SB), Y4
+	VSUBPD     Y2, Y4, Y4
+	VMOVUPS    vectorConstants<>+5248(SB), Y5
+	VSUBPD     Y3, Y5, Y5
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y4, Y2
+	VMULPD     Y3, Y5, Y3
+	VSQRTPD    Y2, Y2
+	VSQRTPD    Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func atanGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·atanGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     Y2, Y2, Y2
+	VMULPD     Y3, Y3, Y3
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func asinhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·asinhGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMULPD     Y2, Y2, Y2
+	VMULPD     Y3, Y3, Y3
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VSQRTPD    Y2, Y2
+	VSQRTPD    Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func acoshGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·acoshGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VSUBPD     vectorConstants<>+5248(SB), Y2, Y4
+	VSUBPD     vectorConstants<>+5248(SB), Y3, Y5
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y4, Y2
+	VMULPD     Y3, Y5, Y3
+	VSQRTPD    Y2, Y2
+	VSQRTPD    Y3, Y3
+	VANDPS     vectorConstants<>+5632(SB), Y2, Y2
+	VANDPS     vectorConstants<>+5632(SB), Y3, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func atanhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·atanhGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VCVTPS2PD  (DX)(SI*4), Y0
+	VCVTPS2PD  16(DX)(SI*4), Y1
+	VCVTPS2PD  (BX)(SI*4), Y2
+	VCVTPS2PD  16(BX)(SI*4), Y3
+	VMOVUPS    vectorConstants<>+5248(SB), Y4
+	VSUBPD     Y2, Y4, Y4
+	VMOVUPS    vectorConstants<>+5248(SB), Y5
+	VSUBPD     Y3, Y5, Y5
+	VADDPD     vectorConstants<>+5248(SB), Y2, Y2
+	VADDPD     vectorConstants<>+5248(SB), Y3, Y3
+	VMULPD     Y2, Y4, Y2
+	VMULPD     Y3, Y5, Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(SI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(SI*4)
+	ADDQ       $0x08, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET

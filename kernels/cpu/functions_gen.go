@@ -62,6 +62,48 @@ const (
 	fnUniform                            // the uniform number of a random word, times width, and more
 	fnExpShifted                         // exp(a-shift)
 	fnNormals                            // two normal numbers of two random words
+	fnNeg                                // -a
+	fnAbs                                // the magnitude of a
+	fnSign                               // 1, 0 or -1
+	fnSquare                             // a*a
+	fnSquareGrad                         // a*2*b
+	fnFloor                              // the next whole number down
+	fnCeil                               // the next whole number up
+	fnNearest                            // the nearest whole number, the even one of two
+	fnTrunc                              // the next whole number towards 0
+	fnFrac                               // a without that
+	fnClamp                              // a, or the bound that it is beyond
+	fnClampGrad                          // a where b is within the bounds
+	fnHardtanhGrad                       // a where b is between the bounds, or NaN
+	fnLerp                               // a+c*(b-a), from the nearer end
+	fnAddCMul                            // a+value*b*c
+	fnAddCDiv                            // a+value*b/c
+	fnSoftsign                           // a/(1+|a|)
+	fnSoftsignGrad                       // a/(1+|b|)^2
+	fnHardswish                          // a*min(max(a+3, 0), 6)/6
+	fnHardswishGrad                      // a times the derivative of hardswish at b
+	fnHardsigmoid                        // min(max(a+3, 0), 6)/6
+	fnHardsigmoidGrad                    // a/6 where b is between -3 and 3
+	fnLeakyReLU                          // a where it is positive, else a*slope
+	fnLeakyReLUGrad                      // a where b is positive, else a*slope
+	fnPrelu                              // a where it is positive, else a*b
+	fnPreluGrad                          // a where b is positive, else a*c
+	fnPreluGradWeight                    // 0 where b is positive, else a*b
+	fnThreshold                          // a where it is above the edge, else value
+	fnThresholdGrad                      // a where b is above the edge
+	fnHardshrink                         // a where it is outside of -lambda..lambda
+	fnHardshrinkGrad                     // a where b is outside of -lambda..lambda
+	fnSoftshrink                         // a nearer to 0 by lambda, or 0
+	fnLog2Grad                           // a/(b*ln 2)
+	fnLog10Grad                          // a/(b*ln 10)
+	fnExp2Grad                           // a*b*ln 2
+	fnTanGrad                            // a*(1+b*b)
+	fnAsinGrad                           // a/sqrt((1-b)*(1+b))
+	fnAcosGrad                           // -a/sqrt((1-b)*(1+b))
+	fnAtanGrad                           // a/(1+b*b)
+	fnAsinhGrad                          // a/sqrt(b*b+1)
+	fnAcoshGrad                          // a/sqrt((b-1)*(b+1))
+	fnAtanhGrad                          // a/((1-b)*(1+b))
 	functionCount
 )
 
@@ -123,6 +165,48 @@ var functionNames = [functionCount]string{
 	fnUniform:          "uniform",
 	fnExpShifted:       "expShifted",
 	fnNormals:          "normals",
+	fnNeg:              "neg",
+	fnAbs:              "abs",
+	fnSign:             "sign",
+	fnSquare:           "square",
+	fnSquareGrad:       "squareGrad",
+	fnFloor:            "floor",
+	fnCeil:             "ceil",
+	fnNearest:          "nearest",
+	fnTrunc:            "trunc",
+	fnFrac:             "frac",
+	fnClamp:            "clamp",
+	fnClampGrad:        "clampGrad",
+	fnHardtanhGrad:     "hardtanhGrad",
+	fnLerp:             "lerp",
+	fnAddCMul:          "addCMul",
+	fnAddCDiv:          "addCDiv",
+	fnSoftsign:         "softsign",
+	fnSoftsignGrad:     "softsignGrad",
+	fnHardswish:        "hardswish",
+	fnHardswishGrad:    "hardswishGrad",
+	fnHardsigmoid:      "hardsigmoid",
+	fnHardsigmoidGrad:  "hardsigmoidGrad",
+	fnLeakyReLU:        "leakyReLU",
+	fnLeakyReLUGrad:    "leakyReLUGrad",
+	fnPrelu:            "prelu",
+	fnPreluGrad:        "preluGrad",
+	fnPreluGradWeight:  "preluGradWeight",
+	fnThreshold:        "threshold",
+	fnThresholdGrad:    "thresholdGrad",
+	fnHardshrink:       "hardshrink",
+	fnHardshrinkGrad:   "hardshrinkGrad",
+	fnSoftshrink:       "softshrink",
+	fnLog2Grad:         "log2Grad",
+	fnLog10Grad:        "log10Grad",
+	fnExp2Grad:         "exp2Grad",
+	fnTanGrad:          "tanGrad",
+	fnAsinGrad:         "asinGrad",
+	fnAcosGrad:         "acosGrad",
+	fnAtanGrad:         "atanGrad",
+	fnAsinhGrad:        "asinhGrad",
+	fnAcoshGrad:        "acoshGrad",
+	fnAtanhGrad:        "atanhGrad",
 }
 
 // plainFunction is a function in Go: dst = f(a, b, c). Inputs that there are have the length of dst, which may be one of them.
@@ -240,6 +324,90 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		expShiftedLoop(dst, a, b, c, s)
 	case fnNormals:
 		normalsLoop(dst, a, b, c, s)
+	case fnNeg:
+		negLoop(dst, a, b, c, s)
+	case fnAbs:
+		absLoop(dst, a, b, c, s)
+	case fnSign:
+		signLoop(dst, a, b, c, s)
+	case fnSquare:
+		squareLoop(dst, a, b, c, s)
+	case fnSquareGrad:
+		squareGradLoop(dst, a, b, c, s)
+	case fnFloor:
+		floorLoop(dst, a, b, c, s)
+	case fnCeil:
+		ceilLoop(dst, a, b, c, s)
+	case fnNearest:
+		nearestLoop(dst, a, b, c, s)
+	case fnTrunc:
+		truncLoop(dst, a, b, c, s)
+	case fnFrac:
+		fracLoop(dst, a, b, c, s)
+	case fnClamp:
+		clampLoop(dst, a, b, c, s)
+	case fnClampGrad:
+		clampGradLoop(dst, a, b, c, s)
+	case fnHardtanhGrad:
+		hardtanhGradLoop(dst, a, b, c, s)
+	case fnLerp:
+		lerpLoop(dst, a, b, c, s)
+	case fnAddCMul:
+		addCMulLoop(dst, a, b, c, s)
+	case fnAddCDiv:
+		addCDivLoop(dst, a, b, c, s)
+	case fnSoftsign:
+		softsignLoop(dst, a, b, c, s)
+	case fnSoftsignGrad:
+		softsignGradLoop(dst, a, b, c, s)
+	case fnHardswish:
+		hardswishLoop(dst, a, b, c, s)
+	case fnHardswishGrad:
+		hardswishGradLoop(dst, a, b, c, s)
+	case fnHardsigmoid:
+		hardsigmoidLoop(dst, a, b, c, s)
+	case fnHardsigmoidGrad:
+		hardsigmoidGradLoop(dst, a, b, c, s)
+	case fnLeakyReLU:
+		leakyReLULoop(dst, a, b, c, s)
+	case fnLeakyReLUGrad:
+		leakyReLUGradLoop(dst, a, b, c, s)
+	case fnPrelu:
+		preluLoop(dst, a, b, c, s)
+	case fnPreluGrad:
+		preluGradLoop(dst, a, b, c, s)
+	case fnPreluGradWeight:
+		preluGradWeightLoop(dst, a, b, c, s)
+	case fnThreshold:
+		thresholdLoop(dst, a, b, c, s)
+	case fnThresholdGrad:
+		thresholdGradLoop(dst, a, b, c, s)
+	case fnHardshrink:
+		hardshrinkLoop(dst, a, b, c, s)
+	case fnHardshrinkGrad:
+		hardshrinkGradLoop(dst, a, b, c, s)
+	case fnSoftshrink:
+		softshrinkLoop(dst, a, b, c, s)
+	case fnLog2Grad:
+		log2GradLoop(dst, a, b, c, s)
+	case fnLog10Grad:
+		log10GradLoop(dst, a, b, c, s)
+	case fnExp2Grad:
+		exp2GradLoop(dst, a, b, c, s)
+	case fnTanGrad:
+		tanGradLoop(dst, a, b, c, s)
+	case fnAsinGrad:
+		asinGradLoop(dst, a, b, c, s)
+	case fnAcosGrad:
+		acosGradLoop(dst, a, b, c, s)
+	case fnAtanGrad:
+		atanGradLoop(dst, a, b, c, s)
+	case fnAsinhGrad:
+		asinhGradLoop(dst, a, b, c, s)
+	case fnAcoshGrad:
+		acoshGradLoop(dst, a, b, c, s)
+	case fnAtanhGrad:
+		atanhGradLoop(dst, a, b, c, s)
 	}
 }
 
@@ -2926,5 +3094,791 @@ func normalsElement(a, b float32, s *[4]float32) (float32, float32) {
 func normalsLoop(dst, a, _, _ []float32, s *functionScalars) {
 	for i := 0; i+2 <= len(dst); i += 2 {
 		dst[i], dst[i+1] = normalsElement(a[i], a[i+1], &s.narrow)
+	}
+}
+
+// negElement is -a.
+func negElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 ^ 0x80000000
+	v4 := math.Float32frombits(v3)
+	return v4
+}
+
+func negLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = negElement(a[i])
+	}
+}
+
+// absElement is the magnitude of a.
+func absElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	return v4
+}
+
+func absLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = absElement(a[i])
+	}
+}
+
+// signElement is 1, 0 or -1.
+func signElement(a float32) float32 {
+	v0 := a
+	v3 := v0 > 0
+	v4 := pick[float32](v3, 1, 0)
+	v5 := v0 < 0
+	v6 := pick[float32](v5, 1, 0)
+	v7 := v4 - v6
+	return v7
+}
+
+func signLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = signElement(a[i])
+	}
+}
+
+// squareElement is a*a.
+func squareElement(a float32) float32 {
+	v0 := a
+	v1 := float32(v0 * v0)
+	return v1
+}
+
+func squareLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = squareElement(a[i])
+	}
+}
+
+// squareGradElement is a*2*b.
+func squareGradElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := v1 + v1
+	v3 := float32(v0 * v2)
+	return v3
+}
+
+func squareGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = squareGradElement(a[i], b[i])
+	}
+}
+
+// floorElement is the next whole number down.
+func floorElement(a float32) float32 {
+	v0 := a
+	v1 := float32(math.Floor(float64(v0)))
+	return v1
+}
+
+func floorLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = floorElement(a[i])
+	}
+}
+
+// ceilElement is the next whole number up.
+func ceilElement(a float32) float32 {
+	v0 := a
+	v1 := float32(math.Ceil(float64(v0)))
+	return v1
+}
+
+func ceilLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = ceilElement(a[i])
+	}
+}
+
+// nearestElement is the nearest whole number, the even one of two.
+func nearestElement(a float32) float32 {
+	v0 := a
+	v1 := float32(math.RoundToEven(float64(v0)))
+	return v1
+}
+
+func nearestLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = nearestElement(a[i])
+	}
+}
+
+// truncElement is the next whole number towards 0.
+func truncElement(a float32) float32 {
+	v0 := a
+	v1 := float32(math.Trunc(float64(v0)))
+	return v1
+}
+
+func truncLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = truncElement(a[i])
+	}
+}
+
+// fracElement is a without that.
+func fracElement(a float32) float32 {
+	v0 := a
+	v1 := float32(math.Trunc(float64(v0)))
+	v2 := v0 - v1
+	return v2
+}
+
+func fracLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = fracElement(a[i])
+	}
+}
+
+// clampElement is a, or the bound that it is beyond.
+func clampElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := s[0]
+	v2 := v0 < v1
+	v3 := pick[float32](v2, v1, v0)
+	v4 := s[1]
+	v5 := v3 > v4
+	v6 := pick[float32](v5, v4, v3)
+	return v6
+}
+
+func clampLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = clampElement(a[i], &s.narrow)
+	}
+}
+
+// clampGradElement is a where b is within the bounds.
+func clampGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := s[0]
+	v3 := s[1]
+	v4 := v1 >= v2
+	v5 := v1 <= v3
+	v6 := v4 && v5
+	v8 := pick[float32](v6, v0, 0)
+	return v8
+}
+
+func clampGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = clampGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// hardtanhGradElement is a where b is between the bounds, or NaN.
+func hardtanhGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := s[0]
+	v3 := v1 <= v2
+	v4 := s[1]
+	v5 := v1 >= v4
+	v6 := v3 || v5
+	v8 := pick[float32](v6, 0, v0)
+	return v8
+}
+
+func hardtanhGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = hardtanhGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// lerpElement is a+c*(b-a), from the nearer end.
+func lerpElement(a, b, c float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := c
+	v3 := v1 - v0
+	v4 := math.Float32bits(v2)
+	v6 := v4 & 0x7fffffff
+	v7 := math.Float32frombits(v6)
+	v9 := v7 < 0.5
+	v10 := float32(v2 * v3)
+	v11 := v0 + v10
+	v13 := 1 - v2
+	v14 := float32(v3 * v13)
+	v15 := v1 - v14
+	v16 := pick[float32](v9, v11, v15)
+	return v16
+}
+
+func lerpLoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = lerpElement(a[i], b[i], c[i])
+	}
+}
+
+// addCMulElement is a+value*b*c.
+func addCMulElement(a, b, c float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := c
+	v3 := s[0]
+	v4 := float32(v3 * v1)
+	v5 := float32(v4 * v2)
+	v6 := v0 + v5
+	return v6
+}
+
+func addCMulLoop(dst, a, b, c []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = addCMulElement(a[i], b[i], c[i], &s.narrow)
+	}
+}
+
+// addCDivElement is a+value*b/c.
+func addCDivElement(a, b, c float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := c
+	v3 := s[0]
+	v4 := float32(v3 * v1)
+	v5 := v4 / v2
+	v6 := v0 + v5
+	return v6
+}
+
+func addCDivLoop(dst, a, b, c []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = addCDivElement(a[i], b[i], c[i], &s.narrow)
+	}
+}
+
+// softsignElement is a/(1+|a|).
+func softsignElement(a float32) float32 {
+	v0 := a
+	v2 := math.Float32bits(v0)
+	v4 := v2 & 0x7fffffff
+	v5 := math.Float32frombits(v4)
+	v6 := 1 + v5
+	v7 := v0 / v6
+	return v7
+}
+
+func softsignLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = softsignElement(a[i])
+	}
+}
+
+// softsignGradElement is a/(1+|b|)^2.
+func softsignGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := math.Float64bits(v1)
+	v5 := v3 & 0x7fffffffffffffff
+	v6 := math.Float64frombits(v5)
+	v7 := 1 + v6
+	v8 := float64(v7 * v7)
+	v9 := v0 / v8
+	return float32(v9)
+}
+
+func softsignGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = softsignGradElement(a[i], b[i])
+	}
+}
+
+// hardswishElement is a*min(max(a+3, 0), 6)/6.
+func hardswishElement(a float32) float32 {
+	v0 := a
+	v4 := v0 + 3
+	v5 := most32(0, v4)
+	v6 := least32(6, v5)
+	v7 := float32(v0 * v6)
+	v8 := v7 / 6
+	return v8
+}
+
+func hardswishLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = hardswishElement(a[i])
+	}
+}
+
+// hardswishGradElement is a times the derivative of hardswish at b.
+func hardswishGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := v1 / 3
+	v5 := v3 + 0.5
+	v6 := float64(v0 * v5)
+	v7 := v1 >= 3
+	v9 := v1 <= -3
+	v11 := pick[float64](v9, 0, v6)
+	v12 := pick[float64](v7, v0, v11)
+	return float32(v12)
+}
+
+func hardswishGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = hardswishGradElement(a[i], b[i])
+	}
+}
+
+// hardsigmoidElement is min(max(a+3, 0), 6)/6.
+func hardsigmoidElement(a float32) float32 {
+	v0 := a
+	v4 := v0 + 3
+	v5 := most32(0, v4)
+	v6 := least32(6, v5)
+	v7 := v6 / 6
+	return v7
+}
+
+func hardsigmoidLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = hardsigmoidElement(a[i])
+	}
+}
+
+// hardsigmoidGradElement is a/6 where b is between -3 and 3.
+func hardsigmoidGradElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v3 := v1 > -3
+	v5 := v1 < 3
+	v6 := v3 && v5
+	v8 := v0 / 6
+	v10 := pick[float32](v6, v8, 0)
+	return v10
+}
+
+func hardsigmoidGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = hardsigmoidGradElement(a[i], b[i])
+	}
+}
+
+// leakyReLUElement is a where it is positive, else a*slope.
+func leakyReLUElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := s[0]
+	v2 := float32(v0 * v1)
+	v4 := v0 > 0
+	v5 := pick[float32](v4, v0, v2)
+	return v5
+}
+
+func leakyReLULoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = leakyReLUElement(a[i], &s.narrow)
+	}
+}
+
+// leakyReLUGradElement is a where b is positive, else a*slope.
+func leakyReLUGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := s[0]
+	v3 := float32(v0 * v2)
+	v5 := v1 > 0
+	v6 := pick[float32](v5, v0, v3)
+	return v6
+}
+
+func leakyReLUGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = leakyReLUGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// preluElement is a where it is positive, else a*b.
+func preluElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := float32(v0 * v1)
+	v4 := v0 > 0
+	v5 := pick[float32](v4, v0, v2)
+	return v5
+}
+
+func preluLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = preluElement(a[i], b[i])
+	}
+}
+
+// preluGradElement is a where b is positive, else a*c.
+func preluGradElement(a, b, c float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := c
+	v3 := float32(v0 * v2)
+	v5 := v1 > 0
+	v6 := pick[float32](v5, v0, v3)
+	return v6
+}
+
+func preluGradLoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = preluGradElement(a[i], b[i], c[i])
+	}
+}
+
+// preluGradWeightElement is 0 where b is positive, else a*b.
+func preluGradWeightElement(a, b, c float32) float32 {
+	v0 := a
+	v1 := b
+	v3 := float32(v0 * v1)
+	v4 := v1 > 0
+	v5 := pick[float32](v4, 0, v3)
+	return v5
+}
+
+func preluGradWeightLoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = preluGradWeightElement(a[i], b[i], c[i])
+	}
+}
+
+// thresholdElement is a where it is above the edge, else value.
+func thresholdElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := s[0]
+	v2 := v0 <= v1
+	v3 := s[1]
+	v4 := pick[float32](v2, v3, v0)
+	return v4
+}
+
+func thresholdLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = thresholdElement(a[i], &s.narrow)
+	}
+}
+
+// thresholdGradElement is a where b is above the edge.
+func thresholdGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := s[0]
+	v3 := v1 <= v2
+	v5 := pick[float32](v3, 0, v0)
+	return v5
+}
+
+func thresholdGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = thresholdGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// hardshrinkElement is a where it is outside of -lambda..lambda.
+func hardshrinkElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := s[0]
+	v2 := math.Float32bits(v1)
+	v4 := v2 ^ 0x80000000
+	v5 := math.Float32frombits(v4)
+	v6 := v0 >= v5
+	v7 := v0 <= v1
+	v8 := v6 && v7
+	v10 := pick[float32](v8, 0, v0)
+	return v10
+}
+
+func hardshrinkLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = hardshrinkElement(a[i], &s.narrow)
+	}
+}
+
+// hardshrinkGradElement is a where b is outside of -lambda..lambda.
+func hardshrinkGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := s[0]
+	v3 := math.Float32bits(v2)
+	v5 := v3 ^ 0x80000000
+	v6 := math.Float32frombits(v5)
+	v7 := v1 >= v6
+	v8 := v1 <= v2
+	v9 := v7 && v8
+	v11 := pick[float32](v9, 0, v0)
+	return v11
+}
+
+func hardshrinkGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = hardshrinkGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// softshrinkElement is a nearer to 0 by lambda, or 0.
+func softshrinkElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := s[0]
+	v2 := math.Float32bits(v1)
+	v4 := v2 ^ 0x80000000
+	v5 := math.Float32frombits(v4)
+	v6 := v0 < v5
+	v7 := v0 + v1
+	v9 := float32(v0 * 0)
+	v10 := pick[float32](v6, v7, v9)
+	v11 := v0 > v1
+	v12 := v0 - v1
+	v13 := pick[float32](v11, v12, v10)
+	return v13
+}
+
+func softshrinkLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = softshrinkElement(a[i], &s.narrow)
+	}
+}
+
+// log2GradElement is a/(b*ln 2).
+func log2GradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := float64(v1 * 0.6931471805599453)
+	v4 := v0 / v3
+	return float32(v4)
+}
+
+func log2GradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = log2GradElement(a[i], b[i])
+	}
+}
+
+// log10GradElement is a/(b*ln 10).
+func log10GradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := float64(v1 * 2.302585092994046)
+	v4 := v0 / v3
+	return float32(v4)
+}
+
+func log10GradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = log10GradElement(a[i], b[i])
+	}
+}
+
+// exp2GradElement is a*b*ln 2.
+func exp2GradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := float64(v1 * 0.6931471805599453)
+	v4 := float64(v0 * v3)
+	return float32(v4)
+}
+
+func exp2GradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = exp2GradElement(a[i], b[i])
+	}
+}
+
+// tanGradElement is a*(1+b*b).
+func tanGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := float64(v1 * v1)
+	v4 := 1 + v3
+	v5 := float64(v0 * v4)
+	return float32(v5)
+}
+
+func tanGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = tanGradElement(a[i], b[i])
+	}
+}
+
+// asinGradElement is a/sqrt((1-b)*(1+b)).
+func asinGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := 1 - v1
+	v4 := 1 + v1
+	v5 := float64(v3 * v4)
+	v6 := float64(math.Sqrt(float64(v5)))
+	v7 := v0 / v6
+	return float32(v7)
+}
+
+func asinGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = asinGradElement(a[i], b[i])
+	}
+}
+
+// acosGradElement is -a/sqrt((1-b)*(1+b)).
+func acosGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v2 := math.Float64bits(v0)
+	v4 := v2 ^ 0x8000000000000000
+	v5 := math.Float64frombits(v4)
+	v7 := 1 - v1
+	v8 := 1 + v1
+	v9 := float64(v7 * v8)
+	v10 := float64(math.Sqrt(float64(v9)))
+	v11 := v5 / v10
+	return float32(v11)
+}
+
+func acosGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = acosGradElement(a[i], b[i])
+	}
+}
+
+// atanGradElement is a/(1+b*b).
+func atanGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := float64(v1 * v1)
+	v4 := 1 + v3
+	v5 := v0 / v4
+	return float32(v5)
+}
+
+func atanGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = atanGradElement(a[i], b[i])
+	}
+}
+
+// asinhGradElement is a/sqrt(b*b+1).
+func asinhGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v2 := float64(v1 * v1)
+	v4 := v2 + 1
+	v5 := float64(math.Sqrt(float64(v4)))
+	v6 := v0 / v5
+	return float32(v6)
+}
+
+func asinhGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = asinhGradElement(a[i], b[i])
+	}
+}
+
+// acoshGradElement is a/sqrt((b-1)*(b+1)).
+func acoshGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := v1 - 1
+	v4 := v1 + 1
+	v5 := float64(v3 * v4)
+	v6 := float64(math.Sqrt(float64(v5)))
+	v7 := math.Float64bits(v6)
+	v9 := v7 & 0x7fffffffffffffff
+	v10 := math.Float64frombits(v9)
+	v11 := v0 / v10
+	return float32(v11)
+}
+
+func acoshGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = acoshGradElement(a[i], b[i])
+	}
+}
+
+// atanhGradElement is a/((1-b)*(1+b)).
+func atanhGradElement(a, b float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v3 := 1 - v1
+	v4 := 1 + v1
+	v5 := float64(v3 * v4)
+	v6 := v0 / v5
+	return float32(v6)
+}
+
+func atanhGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = atanhGradElement(a[i], b[i])
 	}
 }

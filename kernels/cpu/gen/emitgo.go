@@ -239,8 +239,9 @@ func (p *program) statement(n *node) string {
 		return fmt.Sprintf("%sfloat32(int32(%s))", v, arg(0))
 	case "root":
 		return fmt.Sprintf("%s%s(math.Sqrt(float64(%s)))", v, p.float(), arg(0))
-	case "round":
-		return fmt.Sprintf("%s%s(math.RoundToEven(float64(%s)))", v, p.float(), arg(0))
+	case "round", "floor", "ceil", "trunc":
+		name := map[string]string{"round": "RoundToEven", "floor": "Floor", "ceil": "Ceil", "trunc": "Trunc"}[n.op]
+		return fmt.Sprintf("%s%s(math.%s(float64(%s)))", v, p.float(), name, arg(0))
 	case "quadrant", "rest":
 		k, r := p.pair(n.args[0])
 		return fmt.Sprintf("v%d, v%d := quadrantOf(%s)", k.id, r.id, arg(0))

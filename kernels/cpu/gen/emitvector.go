@@ -309,7 +309,10 @@ var table = map[string]instruction{
 	"root":      {number: [2]func(...Op){VSQRTPS, VSQRTPD}},
 	"least":     {number: [2]func(...Op){VMINPS, VMINPD}},
 	"most":      {number: [2]func(...Op){VMAXPS, VMAXPD}},
-	"round":     {number: [2]func(...Op){nearestPS, nearestPD}},
+	"round":     {number: [2]func(...Op){rounded(8), roundedWide(8)}},
+	"floor":     {number: [2]func(...Op){rounded(9), roundedWide(9)}},
+	"ceil":      {number: [2]func(...Op){rounded(10), roundedWide(10)}},
+	"trunc":     {number: [2]func(...Op){rounded(11), roundedWide(11)}},
 	"toInteger": {number: [2]func(...Op){VCVTPS2DQ}},
 	"toNumber":  {number: [2]func(...Op){VCVTDQ2PS}},
 	"positive":  {number: [2]func(...Op){func(o ...Op) { VPMAXSD(o[0], o[1], o[2]) }}},
@@ -322,8 +325,9 @@ var table = map[string]instruction{
 	"compare":   {number: [2]func(...Op){VCMPPS, VCMPPD}},
 }
 
-func nearestPS(o ...Op) { VROUNDPS(U8(8), o[0], o[1]) }
-func nearestPD(o ...Op) { VROUNDPD(U8(8), o[0], o[1]) }
+// rounded and roundedWide are to whole numbers, in the direction that instructions number so.
+func rounded(way uint8) func(...Op)     { return func(o ...Op) { VROUNDPS(U8(way), o[0], o[1]) } }
+func roundedWide(way uint8) func(...Op) { return func(o ...Op) { VROUNDPD(U8(way), o[0], o[1]) } }
 
 // fused writes a product and a sum in one: the result takes the register of an operand.
 func (b *body) fused(n *node) VecVirtual {

@@ -1,7 +1,35 @@
 package main
 
+// function is a program, and what writes it.
+type function struct {
+	name, does string
+	make       func(*program)
+}
+
+// wide is a program that computes in float64.
+func wide(write func(*program)) func(*program) {
+	return func(p *program) {
+		p.wide = true
+		write(p)
+	}
+}
+
 // functions are all programs.
 func functions() []*program {
+	list := append(smooth(), elementary()...)
+	all := make([]*program, len(list))
+	for i, f := range list {
+		p := &program{name: f.name, does: f.does, known: map[string]*node{}}
+		p.pairs = f.name == "normals"
+		f.make(p)
+		p.finish()
+		all[i] = p
+	}
+	return all
+}
+
+// smooth are those of mathematics, and what losses and distributions are made of.
+func smooth() []function {
 	x := func(f func(p *program, x *node) *node) func(*program) {
 		return func(p *program) { p.result(f(p, p.input(0))) }
 	}
@@ -18,10 +46,7 @@ func functions() []*program {
 	one := func(p *program) *node { return p.value(1) }
 	zero := func(p *program) *node { return p.value(0) }
 
-	list := []struct {
-		name, does string
-		make       func(*program)
-	}{
+	return []function{
 		{"exp", "e to the power of a", x((*program).exp)},
 		{"exp2", "2 to the power of a", x((*program).exp2)},
 		{"expm1", "exp(a)-1", x((*program).expm1)},
@@ -70,8 +95,8 @@ func functions() []*program {
 		{"geluGrad", "a times the derivative of gelu at b", gradient((*program).geluSlope)},
 		{"geluTanh", "the tanh approximation of gelu", x((*program).geluTanh)},
 		{"geluTanhGrad", "a times the derivative of geluTanh at b", gradient((*program).geluTanhSlope)},
-		{"pow", "a to the power of b", xy((*program).power)},
-		{"powScalar", "a to the power of a scalar", x(func(p *program, a *node) *node { return p.power(a, p.scalar(0)) })},
+		{"pow", "a to the power of b", wide(xy((*program).power))},
+		{"powScalar", "a to the power of a scalar", wide(x(func(p *program, a *node) *node { return p.power(a, p.scalar(0)) }))},
 		{"cube", "a*a*a", x(func(p *program, a *node) *node { return p.times(p.times(a, a), a) })},
 		{"bce", "the binary cross entropy of a probability a and a target b", xy((*program).bce)},
 		{"bceGrad", "a times the derivative of bce", gradientOf2((*program).bceSlope)},
@@ -96,14 +121,4 @@ func functions() []*program {
 		{"expShifted", "exp(a-shift)", x(func(p *program, a *node) *node { return p.exp(p.minus(a, p.scalar(0))) })},
 		{"normals", "two normal numbers of two random words", (*program).normals},
 	}
-	all := make([]*program, len(list))
-	for i, f := range list {
-		p := &program{name: f.name, does: f.does, known: map[string]*node{}}
-		p.wide = f.name == "pow" || f.name == "powScalar"
-		p.pairs = f.name == "normals"
-		f.make(p)
-		p.finish()
-		all[i] = p
-	}
-	return all
 }

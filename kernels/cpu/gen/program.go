@@ -101,6 +101,9 @@ func (p *program) least(a, b *node) *node      { return p.add("least", number, 0
 func (p *program) most(a, b *node) *node       { return p.add("most", number, 0, a, b) }               // b if either is NaN
 func (p *program) positive(a *node) *node      { return p.add("positive", integer, 0, a, p.whole(0)) } // of signed ones, 0 for those below; narrow only
 func (p *program) round(a *node) *node         { return p.add("round", number, 0, a) }
+func (p *program) floor(a *node) *node         { return p.add("floor", number, 0, a) }
+func (p *program) ceil(a *node) *node          { return p.add("ceil", number, 0, a) }
+func (p *program) trunc(a *node) *node         { return p.add("trunc", number, 0, a) }
 func (p *program) toInteger(a *node) *node     { return p.add("toInteger", integer, 0, a) } // the nearest; narrow only
 func (p *program) toNumber(a *node) *node      { return p.add("toNumber", number, 0, a) }   // of signed ones; narrow only
 func (p *program) asInteger(a *node) *node     { return p.add("as", integer, 0, a) }        // the same bits
