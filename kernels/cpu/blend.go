@@ -1,12 +1,26 @@
 package cpu
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Remainders, and an average.
 
-// remainderOf of float32 is computed in float64, where the remainder of the division is the same number.
+// mod is the remainder of a/b with the sign of a, exact. That of two float32 is what is left in float64 of quotients that are not large: at least 2^-50 of
+// itself lies between such a quotient and the next whole number, so that the division does not round to it, and multiples of b have at most 50 bits.
+func mod[T float](a, b T) float64 {
+	x, y := float64(a), float64(b)
+	if unsafe.Sizeof(a) == 4 {
+		if q := math.Trunc(x / y); q < 1<<26 && q > -1<<26 && y-y == 0 { // neither NaN nor infinite
+			return math.Copysign(x-q*y, x)
+		}
+	}
+	return math.Mod(x, y)
+}
+
 func remainderOf[T float](a, b T) T {
-	r := T(math.Mod(float64(a), float64(b)))
+	r := T(mod(a, b))
 	if r != 0 && (r < 0) != (b < 0) {
 		r += b
 	}
@@ -29,24 +43,24 @@ func intMod[T integer](a, b T) T {
 	return a % b
 }
 
-// floorDivide64 is the quotient rounded down, from the remainder, which is exact: a/b itself may be rounded up to an integer.
-func floorDivide64(a, b float64) float64 {
+// floorDivideOf is the quotient rounded down, from the remainder, which is exact: a/b itself may be rounded up to an integer.
+func floorDivideOf[T float](a, b T) T {
 	if b == 0 {
 		return a / b
 	}
-	r := math.Mod(a, b)
-	q := (a - r) / b
-	if r != 0 && (r < 0) != (b < 0) {
+	r, x, y := mod(a, b), float64(a), float64(b)
+	q := (x - r) / y
+	if r != 0 && (r < 0) != (y < 0) {
 		q--
 	}
 	down := math.Floor(q)
 	switch {
 	case q == 0:
-		return math.Copysign(0, a/b)
+		return T(math.Copysign(0, x/y))
 	case q-down > 0.5:
-		return down + 1
+		return T(down + 1)
 	}
-	return down
+	return T(down)
 }
 
 // intFloorDivide is 0 where b is 0.

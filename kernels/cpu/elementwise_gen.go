@@ -150,7 +150,7 @@ func minimum[T number](dst, a, b []T, _ *op.Call) {
 func fmod[T float](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Mod(float64(a[i]), float64(b[i])))
+		dst[i] = T(mod(a[i], b[i]))
 	}
 }
 
@@ -182,7 +182,7 @@ func remainderWhole[T integer](dst, a, b []T, _ *op.Call) {
 func floorDivide[T float](dst, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(floorDivide64(float64(a[i]), float64(b[i])))
+		dst[i] = floorDivideOf(a[i], b[i])
 	}
 }
 
@@ -1147,30 +1147,6 @@ func ge[T number](dst []uint8, a, b []T, _ *op.Call) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = truth(a[i] >= b[i])
-	}
-}
-
-// and is true where neither a nor b is 0.
-func and(dst, a, b []uint8, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] & b[i]
-	}
-}
-
-// or is true where a or b is not 0.
-func or(dst, a, b []uint8, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] | b[i]
-	}
-}
-
-// xor is true where exactly one of a and b is not 0.
-func xor(dst, a, b []uint8, _ *op.Call) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] ^ b[i]
 	}
 }
 
