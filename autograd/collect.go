@@ -67,6 +67,8 @@ func (b *backward) startable(name string, i int, v *Variable) error {
 		return called(name, &tensor.ReleasedError{Op: "WithGradient"})
 	case seed != nil && (!seed.Shape().Equal(v.Shape()) || seed.DType() != v.dtype):
 		return gradError("WithGradient of %s for a variable of %s", Operand{seed.DType(), seed.Shape()}, v.operand())
+	case seed != nil && seed.Device().ID() != b.g.dev.ID():
+		return b.g.elsewhere("WithGradient", seed)
 	}
 	return nil
 }

@@ -137,12 +137,18 @@ func (g *Graph) adopt(name string, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t == nil || t.Released() {
 		return nil, g.opError(name, &tensor.ReleasedError{Op: name, Nil: t == nil})
 	}
-	if have, want := t.Device().ID(), g.dev.ID(); have != want {
-		return nil, g.opError(name, &tensor.DeviceError{Op: name, Devices: []device.ID{have, want},
-			Detail: fmt.Sprintf("the tensor is on %v, the graph on %v", have, want)}, Operand{t.DType(), t.Shape().Clone()})
+	if t.Device().ID() != g.dev.ID() {
+		return nil, g.elsewhere(name, t)
 	}
 	if err := g.follow(t.Exec().Stream()); err != nil {
 		return nil, g.opError(name, err, Operand{t.DType(), t.Shape().Clone()})
 	}
 	return t.On(g.exec), nil
+}
+
+// elsewhere is the error of a tensor on another device than the graph's.
+func (g *Graph) elsewhere(name string, t *tensor.Tensor) error {
+	have, want := t.Device().ID(), g.dev.ID()
+	return g.opError(name, &tensor.DeviceError{Op: name, Devices: []device.ID{have, want},
+		Detail: fmt.Sprintf("the tensor is on %v, the graph on %v", have, want)}, Operand{t.DType(), t.Shape().Clone()})
 }

@@ -55,9 +55,10 @@ func (t *Tensor) To(dt DType) (*Tensor, error) {
 	return t.convert(name, dt, t.exec)
 }
 
-// ToDevice brings t to e's device. On the same device it is On(e), without a copy. Between devices of one driver (device.PeerCopier) the
-// driver copies on e's stream, behind the work on t's, and the call waits for nothing; else the bytes go through host memory, in pieces,
-// and the call returns when they have been read from t's device.
+// ToDevice brings t to e's device, behind the work on t's stream. On the same device it is On(e), without a copy, and e's stream waits for t's if they
+// are two, unless one of them is being captured. Between devices of one driver (device.PeerCopier) the driver copies on e's stream, and the call waits for
+// nothing; else the bytes go through host memory, in pieces, and the call returns when they have been read from t's device. A simulated device has no
+// values that one that computes could take: that is a *ValuesError.
 func (t *Tensor) ToDevice(e Exec) (*Tensor, error) {
 	const name = "ToDevice"
 	if err := usable(name, t); err != nil {
@@ -66,10 +67,28 @@ func (t *Tensor) ToDevice(e Exec) (*Tensor, error) {
 	if err := e.valid(name); err != nil {
 		return nil, err
 	}
-	if t.exec.sameDevice(e) {
-		return t.On(e), nil
+	if !t.exec.sameDevice(e) {
+		return t.transfer(name, e)
 	}
-	return t.transfer(name, e)
+	r := t.On(e)
+	if err := r.behind(t); err != nil {
+		r.Release()
+		return nil, wrap(name, err)
+	}
+	return r, nil
+}
+
+// behind is follow of a tensor of the same device. Of what is captured and what is not neither can wait for the other.
+func (t *Tensor) behind(of *Tensor) error {
+	if t.exec.stream.ID() == of.exec.stream.ID() || capturing(t.exec.stream) != capturing(of.exec.stream) {
+		return nil
+	}
+	return t.follow(of)
+}
+
+func capturing(s device.Stream) bool {
+	c, ok := s.(interface{ Capturing() bool })
+	return ok && c.Capturing()
 }
 
 // stagingBytes is the size of the pieces in which a tensor goes from one device to another.
@@ -77,6 +96,9 @@ const stagingBytes = 4 << 20
 
 // transfer copies t to another device.
 func (t *Tensor) transfer(name string, e Exec) (*Tensor, error) {
+	if t.Len() > 0 && e.Computes() && !t.exec.Computes() {
+		return nil, &ValuesError{Op: name, Device: t.Device().ID(), onto: e.Device().ID().String()}
+	}
 	src, err := t.packedCopy(name)
 	if err != nil {
 		return nil, err
@@ -151,7 +173,7 @@ func (r *Tensor) receiveFromPeer(src *Tensor, bytes uint64) (bool, error) {
 	return true, err
 }
 
-// follow makes t's stream wait for what has been enqueued on that of a tensor of another device.
+// follow makes t's stream wait for what has been enqueued on that of another tensor.
 func (t *Tensor) follow(of *Tensor) (err error) {
 	e, err := of.Device().NewEvent()
 	if err != nil {

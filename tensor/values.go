@@ -2,15 +2,19 @@ package tensor
 
 import "github.com/cistern-ml/cistern/device"
 
-// ValuesError says that the shape of a result depends on values, which a simulated device does not have: zeros in their place would
-// give it another shape, and a program another memory.
+// ValuesError says that a simulated device does not have the values that an operation needs: those that the shape of a result depends on, which zeros in
+// their place would change, and with it a program's memory, or those that a device that computes would go on with.
 type ValuesError struct {
 	Op     string // the operation, as in "Nonzero"
 	Device device.ID
+	onto   string // of a copy, the device that computes
 }
 
 // Error returns one line, as in "tensor: Nonzero: the result is as large as values say, and sim computes none".
 func (e *ValuesError) Error() string {
+	if e.onto != "" {
+		return describe(e.Op, nil, e.Device.String()+" computes no values that "+e.onto+" could go on with")
+	}
 	return describe(e.Op, nil, "the result is as large as values say, and "+e.Device.String()+" computes none")
 }
 

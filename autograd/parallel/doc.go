@@ -42,7 +42,8 @@
 //	3      (p+p+k)ψ/n             3  all-gather for forward and for backward, reduce-scatter
 //
 // and buffers, what is frozen, and what rounding shards to 16 bytes adds; MasterWeights add 4ψ/n. Predict computes it to the byte for any number of ranks. What activations and
-// units that are whole for a time add at the peak, a run on a simulated device tells (device/sim with comm.Simulated): it has the peak of a rank of a real group, to the byte.
+// units that are whole for a time add at the peak, a run on a simulated device tells (device/sim with comm.Simulated): it has the peak of a rank of a real group on the host,
+// to the byte; kernels of GPUs take workspace beside that.
 //
 // With ZeRO 1 and 2 the parameters are views of a flat array for each bucket. The optimizer gets the rank's part of each as a parameter of its own (Parameters), and the next Run gathers
 // what all ranks have updated; Whole does for other readers, and for who loads values into the model. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone

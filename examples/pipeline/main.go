@@ -66,11 +66,6 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	case o.Batch%o.Parts != 0:
 		return fmt.Errorf("-batch is %d, must be a multiple of -parts, which is %d", o.Batch, o.Parts)
 	}
-	for i, d := range o.Devices {
-		if strings.HasPrefix(d, "cuda") && strings.Contains(","+strings.Join(o.Devices[:i], ",")+",", ","+d+",") {
-			return fmt.Errorf("-devices names %s twice", d)
-		}
-	}
 	return nil
 }
 

@@ -82,7 +82,8 @@ func TestPipeline_RefusesFlags(t *testing.T) {
 	for flags, says := range map[string]string{
 		"-batch 10":                    "-batch is 10, must be a multiple of -parts, which is 4",
 		"-layers 1":                    "-devices has 2, more than -layers, which is 1",
-		"-devices cuda:0,cuda:0":       "-devices names cuda:0 twice",
+		"-devices host,host":           "-devices names host twice, as host and as host",
+		"-devices host:1GiB,sim:1GiB":  "-devices has host:1GiB and sim:1GiB, of which only one computes",
 		"-devices host:1GiB,elsewhere": "elsewhere",
 		"-devices host:1GiB,":          "device",
 	} {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
@@ -45,9 +47,25 @@ func (o *options) open(set digits.Set) (p *pipeline, err error) {
 		if err != nil {
 			return p, err
 		}
+		if err := p.fits(s, i); err != nil {
+			return p, err
+		}
 		first = end
 	}
 	return p, nil
+}
+
+// fits refuses a device that is a stage already, whose memory would be counted twice, and one that computes beside one that does not.
+func (p *pipeline) fits(s *stage, at int) error {
+	for i, other := range p.stages[:at] {
+		if other.Device.ID() == s.Device.ID() {
+			return fmt.Errorf("-devices names %v twice, as %s and as %s", s.Device.ID(), p.Devices[i], p.Devices[at])
+		}
+		if other.Computes() != s.Computes() {
+			return fmt.Errorf("-devices has %s and %s, of which only one computes", p.Devices[i], p.Devices[at])
+		}
+	}
+	return nil
 }
 
 // openStage opens a device and makes layers first to end-1 of the network there.
