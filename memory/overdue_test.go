@@ -1,11 +1,15 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/device/sim"
 )
 
@@ -188,4 +192,63 @@ func TestOverdue_NotDuringACapture(t *testing.T) {
 	dev.capturing = false
 	p.give(6)
 	require.Equal(t, 1, p.counts()[sim.CallStreamWait])
+}
+
+// A stream that lags behind reads what was there before, although the next holder writes first.
+func TestOverdue_KeepsContentForAStreamThatLags(t *testing.T) {
+	c, err := ParseConfig(compacting)
+	require.NoError(t, err)
+	dev := host.New(host.Capacity(64*mib), host.CheckBounds())
+	a, err := New(dev, c)
+	require.NoError(t, err)
+	var streams [2]device.Executor
+	for i := range streams {
+		s, err := dev.NewStream()
+		require.NoError(t, err)
+		streams[i] = s.(device.Executor)
+	}
+	own, other := streams[0], streams[1]
+	alloc := func(bytes uint64) Block {
+		b, err := a.Alloc(bytes, own)
+		require.NoError(t, err)
+		require.NoError(t, a.check())
+		return b
+	}
+	held, b, spare := alloc(4*mib), alloc(mib), alloc(512*kib)
+	end := alloc(minBlock)
+	require.NoError(t, own.Fill(b.Ptr(), 1, b.Size()))
+	written, err := dev.NewEvent()
+	require.NoError(t, err)
+	require.NoError(t, own.Record(written))
+	require.NoError(t, other.Wait(written))
+	gate := make(chan struct{})
+	require.NoError(t, other.Submit("read", func() error {
+		<-gate
+		for _, v := range host.Bytes(b.Ptr(), b.Size()) {
+			if v != 1 {
+				return fmt.Errorf("found %d", v)
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, a.RecordStream(b, other))
+	require.NoError(t, a.Free(spare))
+	require.NoError(t, a.Free(b))
+	for range 4 { // more than a quarter of what is held
+		require.NoError(t, a.Free(alloc(512*kib)))
+	}
+	again := alloc(mib)
+	require.Equal(t, b.Ptr(), again.Ptr())
+	require.NoError(t, own.Fill(again.Ptr(), 2, again.Size()))
+	time.Sleep(10 * time.Millisecond)
+	close(gate)
+	for _, s := range streams {
+		require.NoError(t, s.Synchronize(context.Background()))
+	}
+	for _, b := range []Block{held, again, end} {
+		require.NoError(t, a.Free(b))
+	}
+	require.NoError(t, written.Close())
+	require.NoError(t, a.Close())
+	require.NoError(t, dev.Close())
 }
