@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,8 +118,8 @@ func (f *hostFuzzer) readOn(b *hostBlock, s device.Executor) {
 	require.NoError(f.t, s.Wait(e))
 	slow := f.made%4 == 0 // so that its stream lags behind, and who does not wait for it is too early
 	require.NoError(f.t, s.Submit("read", func() error {
-		if slow {
-			time.Sleep(time.Millisecond)
+		for i := 0; slow && i < 2000; i++ {
+			runtime.Gosched()
 		}
 		return b.read()
 	}))

@@ -3,8 +3,8 @@ package memory
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -240,7 +240,12 @@ func TestOverdue_KeepsContentForAStreamThatLags(t *testing.T) {
 	again := alloc(mib)
 	require.Equal(t, b.Ptr(), again.Ptr())
 	require.NoError(t, own.Fill(again.Ptr(), 2, again.Size()))
-	time.Sleep(10 * time.Millisecond)
+	for range 1000 { // the others go on meanwhile
+		runtime.Gosched()
+		done, err := own.Done()
+		require.NoError(t, err)
+		require.False(t, done, "the next holder's stream waits")
+	}
 	close(gate)
 	for _, s := range streams {
 		require.NoError(t, s.Synchronize(context.Background()))
