@@ -68,6 +68,7 @@ type guarded struct {
 	requested  uint64
 	gcBase     uint64     // value of the pool's search counter when the block was put into the index
 	generation uint64     // moves on at each free, so stale handles are known
+	due        uint64     // of a pending block: when its stream waits for the events, by shard.given
 	events     int32      // events of other streams that have not completed
 	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
@@ -76,7 +77,7 @@ type guarded struct {
 	entry      int32  // where a plan's recording has it, from 1; 0 is nowhere
 	step       uint32 // of that recording
 
-	_ [32]byte // fills three cache lines: blocks of two streams, which two threads write, share none
+	_ [24]byte // fills three cache lines: blocks of two streams, which two threads write, share none
 }
 
 // use is a stream whose work uses a block.

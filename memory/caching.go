@@ -195,6 +195,14 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	kind := p.pool(size)
 	a.tick(p, sh, kind) // before the search, as in PyTorch: a block cached later has an age that does not count this one
 	sh.mu.Lock()
+	if p.compaction != 0 && p.expandable {
+		if sh.isDue() {
+			sh.mu.Unlock() // mu and events.mu come before it
+			a.completeOverdue(p, sh)
+			sh.mu.Lock()
+		}
+		sh.given += size
+	}
 	var b *block
 	if sh.steps != nil {
 		b = a.planned(sh, size)
@@ -464,6 +472,7 @@ func (a *Caching) Free(h Block) error {
 		// nobody's: RecordStream and Free refuse it, neighbours do not merge with it. So park may read users without the lock.
 		b.state = statePending
 		b.events = int32(len(users))
+		sh.setDue(b)
 	}
 	over := sh.tally.over
 	sh.mu.Unlock()

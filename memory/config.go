@@ -44,7 +44,9 @@ type Config struct {
 	// Compaction bounds what expandable segments waste: before pages are taken from the driver, and the reserved bytes would pass
 	// this multiple of the most that was allocated at once, whole free pages are taken from the middle of the segments, of other
 	// streams too, and put where they are needed. That waits for the work of the streams that lose pages, and for the events of freed
-	// blocks. Pages have 2 MiB then.
+	// blocks. Pages have 2 MiB then. So that freed blocks that other streams used do not divide the free memory for long, their own stream is
+	// made to wait for that work on the device, when it has been given a quarter of what it held at the free. A program must not make
+	// that work wait for something that it does only after a wait for this stream.
 	// 0 is off; else 1 or more, with ExpandableSegments. Text: expandable_segments_compaction.
 	Compaction float64
 	// ReuseInCapture lets memory freed during a graph capture serve the same capture again although other captured streams

@@ -28,15 +28,10 @@ func (a *Caching) waitOnDevice(r *request) *block {
 	if b == nil {
 		return nil
 	}
-	s := r.shard.stream()
-	for x, e := range a.events.queues.Marks() {
-		if x == b && s.Wait(e) != nil {
-			return nil
-		}
-	}
-	a.spoil() // when the work would have been done is not known
-	a.pendingWork.Add(-int64(a.events.queues.Drop(func(x *block) bool { return x == b })))
 	sh := r.shard
+	if !a.waitBehind(sh, []*block{b}) {
+		return nil
+	}
 	sh.mu.Lock()
 	b.events = 0
 	sh.completePending(b)
@@ -50,19 +45,29 @@ func (a *Caching) waitOnDevice(r *request) *block {
 	return found
 }
 
+// waitBehind makes the stream of a shard wait, on the device, for the events of pending blocks, which are in no queue then. It reports false, and the
+// blocks stay pending as they were, if the stream cannot be made to wait. Caller holds a.mu and events.mu.
+func (a *Caching) waitBehind(sh *shard, blocks []*block) bool {
+	set := make(map[*block]bool, len(blocks))
+	for _, b := range blocks {
+		set[b] = true
+	}
+	s := sh.stream()
+	for b, e := range a.events.queues.Marks() {
+		if set[b] && s.Wait(e) != nil {
+			return false
+		}
+	}
+	a.spoil() // when the work would have been done is not known
+	a.pendingWork.Add(-int64(a.events.queues.Drop(func(b *block) bool { return set[b] })))
+	return true
+}
+
 // fittingPending is the pending block of r's stream that leaves least over once it is merged with its free neighbours; nil if none is large enough,
 // or if what it waits for is no event. Caller holds a.mu and events.mu.
 func (a *Caching) fittingPending(r *request) (best *block) {
 	sh := r.shard
-	var otherwise map[*block]bool // waits for the end of a capture, or for all work of a stream for which there was no event
-	for b, e := range a.events.queues.Marks() {
-		if e == nil && b.shard == sh {
-			if otherwise == nil {
-				otherwise = map[*block]bool{}
-			}
-			otherwise[b] = true
-		}
-	}
+	otherwise := a.withoutEvent(sh)
 	least := unlimited
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -77,6 +82,20 @@ func (a *Caching) fittingPending(r *request) (best *block) {
 		}
 	}
 	return best
+}
+
+// withoutEvent has the pending blocks of a shard for which a stream cannot be made to wait: they wait for the end of a capture, or for all work of a
+// stream for which there was no event. Caller holds events.mu.
+func (a *Caching) withoutEvent(sh *shard) (blocks map[*block]bool) {
+	for b, e := range a.events.queues.Marks() {
+		if e == nil && b.shard == sh {
+			if blocks == nil {
+				blocks = map[*block]bool{}
+			}
+			blocks[b] = true
+		}
+	}
+	return blocks
 }
 
 // mergedSize is the size of the block that b becomes when it is free. Caller holds the shard.

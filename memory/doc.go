@@ -25,7 +25,8 @@
 //
 // # The walk of an Alloc
 //
-//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, internal/eventqueue, deferredfrees.go).
+//  1. If frees wait for events or were queued by FreeLater, look after them (events.go, internal/eventqueue, deferredfrees.go). With
+//     compaction, have the stream itself wait for what has been pending for long (overdue.go).
 //  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
 //  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
 //     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
@@ -45,7 +46,7 @@
 //
 // Reuse without waiting is safe because it is ordered: memory freed on a stream is only ever given to the same stream, where
 // the work that used it comes before the work that will. With cross_stream_reclaim another stream may get it, which is ordered behind the first by an
-// event, on the device; and with record_stream_device_wait a pending block its own stream, ordered behind the events.
+// event, on the device; and with record_stream_device_wait, or with compaction after a while, a pending block its own stream, ordered behind the events.
 //
 // # States of a block
 //
@@ -57,7 +58,7 @@
 //
 //	cached    -> merged into a neighbour, or split; given back to the driver if it is the whole segment
 //	unmapped <-> cached, in expandable segments: pages are mapped by the ladder, unmapped by EmptyCache
-//	pending  --> cached before the events complete, with record_stream_device_wait: the stream waits for them on the device
+//	pending  --> cached before the events complete, with record_stream_device_wait or compaction: the stream waits for them on the device
 //
 // # Invariants
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -115,7 +116,13 @@ func (f *hostFuzzer) readOn(b *hostBlock, s device.Executor) {
 	require.NoError(f.t, err)
 	require.NoError(f.t, b.stream.Record(e))
 	require.NoError(f.t, s.Wait(e))
-	require.NoError(f.t, s.Submit("read", b.read))
+	slow := f.made%4 == 0 // so that its stream lags behind, and who does not wait for it is too early
+	require.NoError(f.t, s.Submit("read", func() error {
+		for i := 0; slow && i < 2000; i++ {
+			runtime.Gosched()
+		}
+		return b.read()
+	}))
 	require.NoError(f.t, f.a.RecordStream(b.block, s))
 	require.NoError(f.t, e.Close())
 }

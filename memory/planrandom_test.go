@@ -261,7 +261,7 @@ type choices struct {
 
 func (c *choices) Uint64() uint64 {
 	if len(c.list) == 0 {
-		return 0
+		c.list = []byte{0}
 	}
 	round := uint64(c.next / len(c.list))
 	v := uint64(c.list[c.next%len(c.list)]) + round*0x9e3779b97f4a7c15 // so that no program repeats itself for ever

@@ -24,6 +24,9 @@ type shard struct {
 
 	unmapped [poolKinds][]*block // of expandable segments, by address
 
+	given uint64 // bytes asked for with compaction: the clock of pending blocks
+	due   uint64 // when the next pending block is due by it, or before; 0 if none is
+
 	steps *steps // of the stream, if there is a plan
 
 	reader *block // where a reader of a segment goes on (pieces.go); nil if there is none

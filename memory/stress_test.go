@@ -33,10 +33,11 @@ var stressSettings = []string{
 	sharing + ",max_split_size_mb:20",
 	sharing + ",expandable_segments:True",
 	sharing + ",expandable_segments:True,expandable_segments_compaction:1",
+	"expandable_segments:True,expandable_segments_compaction:1",
 }
 
-// sharingSettings is how many of them, the last ones, have sharing.
-const sharingSettings = 4
+// sharingSettings is how many of them, the last ones, put streams in order.
+const sharingSettings = 5
 
 // sharing are the settings by which memory cached for one stream serves another, or its own earlier.
 const sharing = "record_stream_device_wait:True,cross_stream_reclaim:True,search_after_event_sync:True"

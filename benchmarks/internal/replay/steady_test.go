@@ -44,3 +44,18 @@ func TestRun_PlannedGradientsThatAreKept(t *testing.T) {
 	require.LessOrEqual(t, r.Steady.PeakReserved, r.Steady.PeakActive+(2<<20))
 	require.Less(t, r.Steady.DriverCallsPerStep, 1.0)
 }
+
+// Gradients that another stream used stay pending over the steps, whose sequences get longer: what is around them does not become holes, with a plan or without it,
+// and where streams share memory.
+func TestRun_PendingBlocksAmongLongerSequences(t *testing.T) {
+	c := config(t, "expandable_segments:True,expandable_segments_compaction:1.02")
+	shared := c
+	shared.WaitOnDevice, shared.CrossStreamReclaim, shared.SearchAfterSync = true, true, true
+	for name, o := range map[string]Options{"compact": {Config: c}, "planned": {Config: c, Planned: true}, "shared": {Config: shared}} {
+		o.Capacity = capacity
+		r, err := Run(testTrace(t, "gpt_prefetch"), o)
+		require.NoError(t, err, name)
+		require.Less(t, float64(r.Steady.PeakReserved), 1.05*float64(r.Steady.PeakActive), name)
+		require.Less(t, r.Steady.DriverCallsPerStep, 10.0, name)
+	}
+}
