@@ -144,8 +144,9 @@ func arranged(l *layout, ins ...*Tensor) layout {
 	}
 	plain, last := true, true
 	for _, t := range ins {
-		plain = plain && (t.layout.ndim == 0 || t.layout.contiguous())
-		last = last && t.layout.ndim == l.ndim && t.layout.shape == l.shape && t.layout.contiguousIn(f)
+		same := t.layout.ndim == l.ndim && t.layout.shape == l.shape
+		plain = plain && same && t.layout.contiguous()
+		last = last && same && t.layout.contiguousIn(f)
 	}
 	if plain {
 		return r
@@ -163,7 +164,7 @@ func arranged(l *layout, ins ...*Tensor) layout {
 		}
 		list = append(list, x)
 	}
-	if c := compactOver(l, list); c.contiguousIn(f) && !c.contiguous() {
+	if c := compactOver(l, list); c.formatted() { // else it is in an order that has no name
 		return c
 	}
 	return r
