@@ -71,7 +71,7 @@ func (n *node) over(g *tensor.Tensor, f func(g *tensor.Tensor) (*tensor.Tensor, 
 
 // addable reports whether a gradient of v may be added to those that have arrived before.
 func (b *backward) addable(n *node, v *Variable) bool {
-	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && v.buf.t.IsContiguous() && v.buf.t.DType() == v.dtype && !n.g.anomaly
+	return v.buf != nil && v.buf.holders == 1 && writable(v.buf.t) && v.buf.t.DType() == v.dtype && !n.g.anomaly
 }
 
 // joint is rules for operations that compute all gradients at once.
