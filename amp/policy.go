@@ -140,7 +140,7 @@ var policy = withTable(map[string]Class{
 	"eq_scalar": Untouched, "ge_scalar": Untouched, "gt_scalar": Untouched, "le_scalar": Untouched, "lt_scalar": Untouched, "ne_scalar": Untouched,
 
 	// What moves elements, or only looks at them in another way. cat and stack promote by themselves.
-	"cat": Untouched, "contiguous": Untouched, "expand": Untouched, "flatten": Untouched, "index_select": Untouched,
+	"cat": Untouched, "contiguous": Untouched, "to_memory_format": Untouched, "expand": Untouched, "flatten": Untouched, "index_select": Untouched,
 	"narrow": Untouched, "permute": Untouched, "reshape": Untouched, "select": Untouched, "slice": Untouched,
 	"squeeze": Untouched, "stack": Untouched, "t": Untouched, "transpose": Untouched, "unsqueeze": Untouched, "view": Untouched,
 	"diag_embed": Untouched, "diagonal": Untouched, "flip": Untouched, "movedim": Untouched, "pad": Untouched, "repeat": Untouched,

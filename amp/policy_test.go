@@ -35,11 +35,14 @@ type vars = []*autograd.Variable
 
 // runs calls each operation of autograd on arguments of one type of shape [4, 4]; classes and mask are made by the run.
 var runs = map[string]func(r *rig, in vars) *autograd.Variable{
-	"amax":        one(func(v *autograd.Variable) *autograd.Variable { return v.Max([]int{-1}, false) }),
-	"amin":        one(func(v *autograd.Variable) *autograd.Variable { return v.Min([]int{-1}, false) }),
-	"argmax":      one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMax(-1, false) }),
-	"argmin":      one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMin(-1, false) }),
-	"contiguous":  one((*autograd.Variable).Contiguous),
+	"amax":       one(func(v *autograd.Variable) *autograd.Variable { return v.Max([]int{-1}, false) }),
+	"amin":       one(func(v *autograd.Variable) *autograd.Variable { return v.Min([]int{-1}, false) }),
+	"argmax":     one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMax(-1, false) }),
+	"argmin":     one(func(v *autograd.Variable) *autograd.Variable { return v.ArgMin(-1, false) }),
+	"contiguous": one((*autograd.Variable).Contiguous),
+	"to_memory_format": one(func(v *autograd.Variable) *autograd.Variable {
+		return v.View(1, 2, 2, 4).ToMemoryFormat(tensor.ChannelsLast)
+	}),
 	"dropout":     one(func(v *autograd.Variable) *autograd.Variable { return v.Dropout(0.5) }),
 	"expand":      one(func(v *autograd.Variable) *autograd.Variable { return v.Expand(2, 4, 4) }),
 	"flatten":     one(func(v *autograd.Variable) *autograd.Variable { return v.Flatten(0, -1) }),

@@ -163,7 +163,7 @@ func (c *WeightCache) forget(g *autograd.Graph, dt tensor.DType) (stale []*weigh
 // castableIn reports whether a weight is on g's stream, so that nothing has to be waited for, and one launch takes it with others.
 func castableIn(t *tensor.Tensor, g *autograd.Graph) bool {
 	e := t.Exec()
-	return e.Device() == g.Device() && e.Stream().ID() == g.Exec().Stream().ID() && t.DType() == tensor.Float32 && t.IsContiguous()
+	return e.Device() == g.Device() && e.Stream().ID() == g.Exec().Stream().ID() && t.DType() == tensor.Float32 && t.InMemoryFormat()
 }
 
 // drop frees the cast.

@@ -81,8 +81,8 @@ func (b *backward) settleLate() error {
 
 // keepOwnGrad is keepGrad for a leaf: its gradient is nobody else's, as a parameter's is, so that it may be changed in place.
 func (v *Variable) keepOwnGrad(t *tensor.Tensor) error {
-	if v.grad == nil && !stealable(t) {
-		c, err := contiguousCopy(t)
+	if v.grad == nil && !(stealable(t) && t.IsContiguousIn(v.order())) { // as in PyTorch it has the variable's format
+		c, err := copyIn(t, v.order())
 		t.Release()
 		if err != nil {
 			return err
@@ -125,13 +125,37 @@ func (g *Graph) sum(into **value, t *tensor.Tensor) error {
 }
 
 // writable reports whether t may be overwritten: no other handle is on its storage, and no two elements share an address.
-func writable(t *tensor.Tensor) bool { return t.Exclusive() && t.IsContiguous() }
+func writable(t *tensor.Tensor) bool { return t.Exclusive() && t.InMemoryFormat() }
 
 // stealable reports whether t may become a parameter's gradient as it is: nobody else has it, optimizers can walk it in
 // one run, and it does not hold on to much more memory than it needs, as a small part of a large storage would.
 func stealable(t *tensor.Tensor) bool {
 	bytes := uint64(t.Len()) * uint64(t.DType().Size())
 	return writable(t) && t.StorageBytes() <= 2*bytes+minBlock
+}
+
+// aligned reports whether the elements of t and u, of one shape and without gaps, have the same order: optimizers walk both in one run.
+func aligned(t, u *tensor.Tensor) bool {
+	if t.IsContiguous() && u.IsContiguous() {
+		return true
+	}
+	s, r := t.Strides(), u.Strides()
+	for d, n := range t.Shape() {
+		if n != 1 && s[d] != r[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// copyIn is a copy of t in a memory format.
+func copyIn(t *tensor.Tensor, order tensor.MemoryFormat) (*tensor.Tensor, error) {
+	c, err := t.ToMemoryFormat(order)
+	if err != nil || !c.SharesStorage(t) {
+		return c, err
+	}
+	defer c.Release()
+	return c.Clone()
 }
 
 // minBlock is the smallest block that allocators hand out, in bytes.
@@ -153,11 +177,11 @@ func (p *Parameter) accumulate(t *tensor.Tensor) error {
 		defer h.Release()
 		return h.AddInPlace(t, 1)
 	}
-	if stealable(t) {
+	if stealable(t) && aligned(t, p.value) {
 		p.grad = t.On(p.value.Exec())
 		return nil
 	}
-	c, err := contiguousCopy(t)
+	c, err := copyIn(t, p.value.MemoryFormat())
 	if err != nil {
 		return err
 	}

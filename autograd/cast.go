@@ -30,4 +30,20 @@ func (v *Variable) Contiguous() *Variable { return contiguous.apply(nil, v) }
 
 var contiguous = define("contiguous", contiguousForward, rule{grad: passGrad})
 
+// ToMemoryFormat is v with its elements in the order of a memory format, without gaps: v's own memory if they lie so, else a copy. Operations on images
+// give results, and gradients of images, in the format of their image. tensor.ChannelsLast takes 4 dimensions, ChannelsLast3d 5. Saves nothing.
+func (v *Variable) ToMemoryFormat(f tensor.MemoryFormat) *Variable { return toMemoryFormat.apply(f, v) }
+
+var toMemoryFormat = define("to_memory_format", func(n *node) (*tensor.Tensor, error) {
+	return n.tensor(0).ToMemoryFormat(n.arg.(tensor.MemoryFormat))
+}, rule{grad: passGrad})
+
+// MemoryFormat is the format that v's value had as it was made: see tensor.Tensor.MemoryFormat.
+func (v *Variable) MemoryFormat() tensor.MemoryFormat {
+	if v == nil {
+		return tensor.ContiguousFormat
+	}
+	return v.order()
+}
+
 func contiguousForward(n *node) (*tensor.Tensor, error) { return n.tensor(0).Contiguous() }

@@ -23,7 +23,7 @@ func (n *node) consume(i int) *tensor.Tensor {
 		if s.what != input(i) {
 			continue
 		}
-		if n.in[i].node == nil || s.val.holders > 1 || !writable(s.val.t) {
+		if n.in[i].node == nil || s.val.holders > 1 || !writable(s.val.t) || !s.val.t.IsContiguous() {
 			return nil
 		}
 		t := n.g.ledger.surrender(s.val)

@@ -62,20 +62,23 @@ func convForward[A any](f func(x, w, bias *tensor.Tensor, a A) (*tensor.Tensor, 
 	}
 }
 
+// imageOrder is the memory format of the gradient of a convolution's image, as PyTorch has it: the channels are last if image or kernels have them there.
+func (n *node) imageOrder() tensor.MemoryFormat { return max(n.in[0].order(), n.in[1].order()) }
+
 func convGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return gradients.ConvInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.Conv))
+	return gradients.In(n.imageOrder()).ConvInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.Conv))
 }
 
 func convGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return gradients.ConvWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.Conv))
+	return gradients.In(n.in[1].order()).ConvWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.Conv))
 }
 
 func convTransposeGradInput(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return gradients.ConvTransposeInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.ConvTranspose))
+	return gradients.In(n.imageOrder()).ConvTransposeInput(g, n.savedInput(1), n.in[0].Shape(), n.arg.(tensor.ConvTranspose))
 }
 
 func convTransposeGradWeight(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-	return gradients.ConvTransposeWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.ConvTranspose))
+	return gradients.In(n.in[1].order()).ConvTransposeWeight(g, n.savedInput(0), n.in[1].Shape(), n.arg.(tensor.ConvTranspose))
 }
 
 // convGradBias is the sum of g over all but the channels.

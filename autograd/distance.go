@@ -114,7 +114,7 @@ func (v *Variable) rowNorm(p float64) *Variable {
 
 // batchOf stands for the dimensions of v but the last two, for its shape alone.
 func (v *Variable) batchOf() *Variable {
-	return &Variable{g: v.g, dtype: v.dtype, ndim: v.ndim - 2, dims: v.dims}
+	return &Variable{g: v.g, dtype: v.dtype, ndim: uint8(v.NDim() - 2), dims: v.dims}
 }
 
 // chebyshev is the size of the largest element along the last dimension. All elements of that size have the whole gradient, as in PyTorch's cdist, where

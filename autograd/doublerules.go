@@ -28,7 +28,7 @@ func init() {
 		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(0).Sub(r.quantity(1)).Sigmoid()) },
 		func(r *rerun, g *Variable) *Variable { return g.Mul(r.quantity(1).Sub(r.quantity(0)).Sigmoid()) }))
 
-	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, frac, contiguous, expand, to} {
+	for _, o := range []*op{addScalar, subScalar, addScalarTo, fmodScalar, remainderScalar, frac, contiguous, toMemoryFormat, expand, to} {
 		each(o, pass)
 	}
 	each(rsubScalar, negated)

@@ -30,5 +30,10 @@ func dropoutGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	d := n.arg.(*dropped)
 	gen := tensor.NewGenerator(0)
 	gen.SetState(d.state)
+	g, err := g.ToMemoryFormat(n.in[0].order()) // numbers are drawn in the order of memory
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return g.Dropout(gen, d.p)
 }

@@ -167,13 +167,3 @@ func (v *Variable) OneHot(classes int) *Variable { return oneHot.apply(classes, 
 
 var oneHot = define("one_hot", func(n *node) (*tensor.Tensor, error) { return n.tensor(0).OneHot(n.arg.(int)) },
 	notDifferentiable("classes are numbers, not quantities"))
-
-// contiguousCopy is a copy of t whose elements lie in row-major order, which those of a Clone need not.
-func contiguousCopy(t *tensor.Tensor) (*tensor.Tensor, error) {
-	c, err := t.Contiguous()
-	if err != nil || !c.SharesStorage(t) {
-		return c, err
-	}
-	defer c.Release()
-	return c.Clone()
-}

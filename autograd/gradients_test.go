@@ -280,6 +280,7 @@ var gradientCases = []gradientCase{
 		out, _ := v[0].Transpose(0, 1).GRU(v[1].T(), autograd.RecurrentWeights{IH: v[2].T(), HH: v[3].T(), BiasIH: v[4], BiasHH: v[5]}, false)
 		return out.Transpose(0, 1)
 	}, shapes: [][]int{{2, 3, 2}, {3, 2}, {2, 9}, {3, 9}, {9}, {9}}},
+	{op: "to_memory_format", f: func(v vars) *autograd.Variable { return v[0].ToMemoryFormat(tensor.ChannelsLast) }, shapes: [][]int{{2, 3, 2, 2}}},
 	{op: "contiguous", f: func(v vars) *autograd.Variable { return v[0].T().Contiguous() }, shapes: [][]int{{2, 3}}},
 }
 

@@ -30,6 +30,30 @@ func (p *Parameter) Move(e tensor.Exec, dt tensor.DType) (*Move, error) {
 	return m, nil
 }
 
+// InFormat brings the new value and gradient of a parameter of 4 dimensions, or of 5 for tensor.ChannelsLast3d, to a memory format; others stay as
+// they are. ContiguousFormat is for all. After an error the Move is as it was.
+func (m *Move) InFormat(f tensor.MemoryFormat) error {
+	if m == nil || m.p == nil || f == tensor.ChannelsLast && m.value.NDim() != 4 || f == tensor.ChannelsLast3d && m.value.NDim() != 5 {
+		return nil
+	}
+	value, err := m.value.ToMemoryFormat(f)
+	if err != nil {
+		return err
+	}
+	if m.grad != nil {
+		grad, err := m.grad.ToMemoryFormat(f)
+		if err != nil {
+			value.Release()
+			return err
+		}
+		m.grad.Release()
+		m.grad = grad
+	}
+	m.value.Release()
+	m.value = value
+	return nil
+}
+
 // Commit gives the parameter its new value and gradient, and releases the old ones. It does nothing after Commit or Release.
 func (m *Move) Commit() {
 	if m == nil || m.p == nil {

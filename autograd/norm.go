@@ -143,7 +143,7 @@ func (n *node) addNormGrad(a normalizer, g, t *tensor.Tensor, m tensor.Moments, 
 		gradAdded(into, g, t *tensor.Tensor, m tensor.Moments, weight *tensor.Tensor) (bool, error)
 	})
 	v := n.in[0]
-	if b := n.g.pass; !ok || b == nil || b.create || !b.addable(n, v) {
+	if b := n.g.pass; !ok || b == nil || b.create || !b.addable(n, v) || !v.buf.t.IsContiguous() {
 		return false, nil
 	}
 	return adds.gradAdded(v.buf.t, g, t, m, weight)

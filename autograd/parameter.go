@@ -195,7 +195,7 @@ func ownGradient(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if !repeats(t) {
 		return take(t), nil
 	}
-	c, err := contiguousCopy(t)
+	c, err := copyIn(t, tensor.ContiguousFormat)
 	if err == nil {
 		given(t)
 	}

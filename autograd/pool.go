@@ -62,7 +62,7 @@ func defineMaxPool(name string, dims int) *op {
 			return out, err
 		},
 		rule{uses: stash, grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-			return gradients.MaxPool(g, n.stashed(0), n.in[0].Shape(), dims, n.arg.(tensor.Pool))
+			return gradients.In(n.in[0].order()).MaxPool(g, n.stashed(0), n.in[0].Shape(), dims, n.arg.(tensor.Pool))
 		}})
 }
 
@@ -74,6 +74,6 @@ func defineAvgPool(name string, dims int) *op {
 	return define(name,
 		func(n *node) (*tensor.Tensor, error) { return forward(n.tensor(0), n.arg.(tensor.Pool)) },
 		rule{grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-			return gradients.AvgPool(g, n.in[0].Shape(), dims, n.arg.(tensor.Pool))
+			return gradients.In(n.in[0].order()).AvgPool(g, n.in[0].Shape(), dims, n.arg.(tensor.Pool))
 		}})
 }

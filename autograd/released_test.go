@@ -18,7 +18,7 @@ var fineAfterRelease = map[string]bool{
 	"Graph.Memo": true, "Graph.NoGrad": true, "Graph.Outside": true, "Graph.Replacement": true, "Graph.Release": true, "Graph.SavedTensors": true, "Graph.Scope": true,
 	"Graph.Scopes": true, "Graph.ModulePath": true, "Graph.ModuleScope": true, "Graph.ModuleScopes": true, "Variable.Version": true,
 	"Graph.SetCaster": true, "Graph.String": true,
-	"Variable.Alive": true, "Variable.DType": true, "Variable.Dim": true, "Variable.Grad": true, "Variable.Graph": true, "Variable.IsLeaf": true,
+	"Variable.Alive": true, "Variable.DType": true, "Variable.Dim": true, "Variable.Grad": true, "Variable.Graph": true, "Variable.IsLeaf": true, "Variable.MemoryFormat": true,
 	"Variable.Keep": true, "Variable.Len": true, "Variable.NDim": true, "Variable.Parameter": true, "Variable.Release": true,
 	"Variable.RegisterHook": true, "Variable.RegisterVariableHook": true, "Variable.RequiresGrad": true, "Variable.RetainGrad": true, "Variable.Shape": true,
 	"Variable.String": true,

@@ -10,7 +10,7 @@ func (v *Variable) UpsampleNearest2d(u tensor.Upsample) *Variable {
 var upsampleNearest2d = define("upsample_nearest2d",
 	func(n *node) (*tensor.Tensor, error) { return n.tensor(0).UpsampleNearest2d(n.arg.(tensor.Upsample)) },
 	rule{grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-		return gradients.UpsampleNearest2d(g, n.in[0].Shape(), n.arg.(tensor.Upsample))
+		return gradients.In(n.in[0].order()).UpsampleNearest2d(g, n.in[0].Shape(), n.arg.(tensor.Upsample))
 	}})
 
 // UpsampleBilinear2d interpolates each element of the result between the four elements of v, [N, C, H, W], around it. Saves
@@ -22,5 +22,5 @@ func (v *Variable) UpsampleBilinear2d(u tensor.Upsample) *Variable {
 var upsampleBilinear2d = define("upsample_bilinear2d",
 	func(n *node) (*tensor.Tensor, error) { return n.tensor(0).UpsampleBilinear2d(n.arg.(tensor.Upsample)) },
 	rule{grad: func(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
-		return gradients.UpsampleBilinear2d(g, n.in[0].Shape(), n.arg.(tensor.Upsample))
+		return gradients.In(n.in[0].order()).UpsampleBilinear2d(g, n.in[0].Shape(), n.arg.(tensor.Upsample))
 	}})

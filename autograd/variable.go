@@ -9,7 +9,7 @@ type Variable struct {
 	val   *value // nil when the value is gone
 	gone  Reason // why it is gone
 	dtype tensor.DType
-	ndim  uint8
+	ndim  uint8 // of dimensions, and channelsLast
 
 	requires bool // gradients flow through it
 	keep     bool // backward does not release the value
@@ -33,8 +33,25 @@ type Variable struct {
 // newVariable makes a variable that takes over t.
 func (g *Graph) newVariable(t *tensor.Tensor) *Variable {
 	v := &Variable{g: g, val: g.ledger.add(t), dtype: t.DType(), ndim: uint8(t.NDim())}
+	if t.MemoryFormat() != tensor.ContiguousFormat {
+		v.ndim |= channelsLast
+	}
 	copy(v.dims[:], t.Shape())
 	return g.track(v)
+}
+
+// channelsLast in ndim says that the value, as it was made, had its channels last. It is no field of its own: a variable would be longer by a word.
+const channelsLast = 0x80
+
+// order is the memory format of the value as it was made: that of gradients of images, and of kernels of convolutions.
+func (v *Variable) order() tensor.MemoryFormat {
+	switch {
+	case v.ndim&channelsLast == 0:
+		return tensor.ContiguousFormat
+	case v.NDim() == 4:
+		return tensor.ChannelsLast
+	}
+	return tensor.ChannelsLast3d
 }
 
 // Graph is the graph that the variable belongs to, nil for a nil variable.
@@ -52,7 +69,8 @@ func (v *Variable) Shape() tensor.Shape {
 	if v == nil || v.dtype == 0 {
 		return placeholder()
 	}
-	return v.dims[:v.ndim:v.ndim]
+	n := v.NDim()
+	return v.dims[:n:n]
 }
 
 // placeholder stands for the shape of what has none.
@@ -85,7 +103,7 @@ func (v *Variable) NDim() int {
 	if v == nil {
 		return 0
 	}
-	return int(v.ndim)
+	return int(v.ndim &^ channelsLast)
 }
 
 // Len is the number of elements, 1 after an error.

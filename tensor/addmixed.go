@@ -4,12 +4,12 @@ import "github.com/cistern-ml/cistern/kernels/op"
 
 // Sums of half precision and float32, as where a layer's result is added to the residual stream: one kernel, and no conversion before it.
 
-// mixed finds which of two contiguous tensors of one shape is of half precision beside one in float32. They are nil if it is otherwise.
+// mixed finds which of two tensors of one shape, in one memory format, is of half precision beside one in float32. They are nil if it is otherwise.
 func mixed(a, b *Tensor) (half, wide *Tensor) {
 	if a.dtype == Float32 {
 		a, b = b, a
 	}
-	if a.dtype != Float16 && a.dtype != BFloat16 || b.dtype != Float32 || !a.Shape().Equal(b.Shape()) || !a.IsContiguous() || !b.IsContiguous() {
+	if a.dtype != Float16 && a.dtype != BFloat16 || b.dtype != Float32 || !a.layout.inOrder(&b.layout) || !a.layout.formatted() {
 		return nil, nil
 	}
 	return a, b
@@ -21,8 +21,9 @@ func addMixed(name string, e Exec, dst, half, wide *Tensor) error {
 		return nil
 	}
 	c := begin(op.AddMixed, e)
-	c.out(dst, &dst.layout)
-	c.in(half, &half.layout)
-	c.in(wide, &wide.layout)
+	to, from, other := dst.layout.run(), half.layout.run(), wide.layout.run()
+	c.out(dst, &to)
+	c.in(half, &from)
+	c.in(wide, &other)
 	return c.run(name)
 }

@@ -60,7 +60,7 @@ func converted(name string, r *Tensor, err error, dt DType, e Exec) (*Tensor, er
 		return r, err
 	}
 	defer r.Release()
-	return r.convert(name, dt, e)
+	return r.cast(name, dt, e)
 }
 
 // SubScalar is t - v. Not defined for bool.

@@ -57,7 +57,11 @@ func (n *normalisation) learn(m *Moments, runningMean, runningVar *Tensor) error
 // BatchNormTraining is BatchNorm by the moments of BatchMoments, which it returns too. All memory is there before anything is
 // launched: if there is not enough, the running statistics are as they were, and the batch can be tried again.
 func BatchNormTraining(t, runningMean, runningVar, weight, bias *Tensor, momentum, eps float64) (*Tensor, Moments, error) {
-	x, err := t.Contiguous() // once, for both launches
+	const name = "BatchNormTraining"
+	if err := usable(name, t); err != nil {
+		return nil, Moments{}, err
+	}
+	x, err := t.inFormat(name, t.layout.format(), t.exec) // once, for both launches
 	if err != nil {
 		return nil, Moments{}, err
 	}
@@ -111,7 +115,7 @@ func checkRunning(name string, t *Tensor, channels int, mean, variance *Tensor) 
 }
 
 // BatchNorm is (t-mean)*rstd*weight + bias with moments of each channel: those of BatchMoments in training, else running
-// statistics as Mean and Var. weight and bias are [C] or nil.
+// statistics as Mean and Var. weight and bias are [C] or nil. The result has t's memory format.
 func BatchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*Tensor, error) {
 	n, out, err := batchNorm(t, m, weight, bias)
 	if err != nil {
@@ -141,7 +145,7 @@ func batchNorm(t *Tensor, m Moments, weight, bias *Tensor) (*normalisation, *Ten
 	n.in(t)
 	n.moments(&m)
 	n.affine(weight, bias)
-	return n, n.out(t.dtype, &t.layout, &n.full), nil
+	return n, n.like(t.dtype, t), nil
 }
 
 // BatchNormSums are the gradients of BatchNorm with respect to weight and bias, [C] each, in the type of the moments.
@@ -195,7 +199,7 @@ func (gradients) BatchNorm(grad, t *Tensor, m Moments, weight, product, sum *Ten
 		n.stat(product)
 		n.stat(sum)
 	}
-	out := n.out(t.dtype, &t.layout, &n.full)
+	out := n.like(t.dtype, t)
 	if err := n.run(out); err != nil {
 		return nil, err
 	}

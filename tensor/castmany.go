@@ -2,8 +2,8 @@ package tensor
 
 import "github.com/cistern-ml/cistern/kernels/op"
 
-// CastMany converts contiguous float32 tensors to a type of half precision, all of them in one launch for as many as a kernel takes: the weights of a model.
-// The results are contiguous, in the order of ts, and e's. If it fails there are none.
+// CastMany converts float32 tensors without gaps to a type of half precision, all of them in one launch for as many as a kernel takes: the weights of a model.
+// The results have their memory formats, are in the order of ts, and e's. If it fails there are none.
 func (steps) CastMany(ts []*Tensor, dt DType, e Exec) (casts []*Tensor, err error) {
 	const name = "CastMany"
 	if err := e.valid(name); err != nil {
@@ -28,14 +28,15 @@ func (steps) CastMany(ts []*Tensor, dt DType, e Exec) (casts []*Tensor, err erro
 	c := begin(op.CastMany, e)
 	c.call.I[0] = int64(len(ts))
 	for _, t := range ts {
-		to, err := alloc(name, e, dt, &t.layout)
+		to, err := allocAs(name, e, dt, &t.layout)
 		if err != nil {
 			c.recycle()
 			return casts, err
 		}
 		casts = append(casts, to)
-		c.out(to, &to.layout)
-		c.in(t, &t.layout)
+		out, in := to.layout.run(), t.layout.run()
+		c.out(to, &out)
+		c.in(t, &in)
 	}
 	if len(ts) == 0 {
 		c.recycle()
@@ -53,8 +54,8 @@ func (t *Tensor) castable(name string, e Exec) error {
 		return devicesErr(name, t.exec, e)
 	case t.dtype != Float32:
 		return dtypeErr(name, "converts float32", t.dtype)
-	case !t.IsContiguous():
-		return shapeErr(name, []Shape{t.Shape()}, "is not contiguous: Contiguous makes a copy that is")
+	case !t.layout.formatted():
+		return shapeErr(name, []Shape{t.Shape()}, "has gaps or lies in no memory format: Contiguous makes a copy that does not")
 	}
 	return nil
 }

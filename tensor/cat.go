@@ -1,7 +1,7 @@
 package tensor
 
 // Cat joins tensors along dim. They have the same shape but for that dimension; tensors of shape [0] are skipped, as in
-// PyTorch. The result has the promoted type and runs under the first tensor's Exec.
+// PyTorch. The result has the promoted type and runs under the first tensor's Exec. It has the memory format of all of them, if they have one.
 func Cat(ts []*Tensor, dim int) (*Tensor, error) {
 	const name = "Cat"
 	dt, err := joinable(name, ts)
@@ -93,6 +93,17 @@ func joinable(name string, ts []*Tensor) (DType, error) {
 	return ResultType(ts...), nil
 }
 
+// commonFormat is the format of all tensors, if it is one of so many dimensions.
+func commonFormat(ts []*Tensor, ndim int) MemoryFormat {
+	f := lastFormat(ndim)
+	for _, t := range ts {
+		if !nothing(t) && (t.layout.ndim != ndim || t.layout.format() != f) {
+			return ContiguousFormat
+		}
+	}
+	return f
+}
+
 // join copies tensors side by side into a new one of shape l. place turns the layout of the result into that of the piece
 // for t, given the count of what was placed before, and returns the new count.
 func join(name string, ts []*Tensor, dt DType, l *layout, place func(at *layout, done int, t *Tensor) int) (*Tensor, error) {
@@ -100,7 +111,8 @@ func join(name string, ts []*Tensor, dt DType, l *layout, place func(at *layout,
 	if err != nil {
 		return nil, err
 	}
-	r, err := alloc(name, ts[0].exec, dt, &checked)
+	checked.packIn(commonFormat(ts, l.ndim))
+	r, err := allocAs(name, ts[0].exec, dt, &checked)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (t *Tensor) imageShape(dims, channels int, size [2]int) Shape {
 
 // Conv1d is the convolution (torch's: no kernel is flipped) of x, [N, C, L] or [C, L], with w, [O, C/Groups, K], plus bias, [O]
 // or nil: [N, O, OL] or [O, OL], where OL = (L + 2*padding - dilation*(K-1) - 1)/stride + 1. All operands have one
-// floating-point type. It runs under x's Exec.
+// floating-point type. It runs under x's Exec. The result of Conv2d has its channels last if x has them there, or w.
 func Conv1d(x, w, bias *Tensor, c Conv) (*Tensor, error) { return convolve("Conv1d", 1, x, w, bias, c) }
 
 // Conv2d is Conv1d for images: x is [N, C, H, W] or [C, H, W], w is [O, C/Groups, KH, KW].
@@ -137,7 +137,15 @@ func convolve(name string, dims int, x, w, bias *Tensor, c Conv) (*Tensor, error
 		}
 		size[d] = room/v.stride[d] + 1
 	}
-	return v.run(name, op.Conv2D, x.imageShape(dims, outputs, size), x, w, bias)
+	return v.run(name, op.Conv2D, x.imageShape(dims, outputs, size), formatOf(x, w), x, w, bias)
+}
+
+// formatOf gives results the format of an image or, if that has none with the channels last, of the kernels: as PyTorch does for cuDNN.
+func formatOf(x, w *Tensor) gradients {
+	if f := x.layout.format(); f != ContiguousFormat {
+		return gradients{f}
+	}
+	return gradients{w.layout.format()}
 }
 
 // checkChannels refuses an image of other channels than kernels take, and channels that cannot be cut into groups.
@@ -181,12 +189,12 @@ func checkConv(name string, dims int, x, w, bias *Tensor) error {
 }
 
 // run launches an operation on a and b, images or kernels, and perhaps a bias. Kernels are what is not an image.
-func (v *convolution) run(name string, id op.ID, shape Shape, a, b, bias *Tensor) (*Tensor, error) {
-	l, err := newLayout(name, shape)
+func (v *convolution) run(name string, id op.ID, shape Shape, in gradients, a, b, bias *Tensor) (*Tensor, error) {
+	l, err := in.layout(name, shape)
 	if err != nil {
 		return nil, err
 	}
-	r, err := alloc(name, a.exec, a.dtype, &l)
+	r, err := allocAs(name, a.exec, a.dtype, &l)
 	if err != nil || r.Len() == 0 {
 		return r, err
 	}
@@ -211,7 +219,7 @@ func (v *convolution) run(name string, id op.ID, shape Shape, a, b, bias *Tensor
 
 // ConvInput is the gradient of Conv1d or Conv2d with respect to x, of shape input, for the gradient grad of its result
 // (torch.nn.grad.conv2d_input).
-func (gradients) ConvInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
+func (in gradients) ConvInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error) {
 	const name = "ConvGradInput"
 	v, err := c.gradient(name, grad, w)
 	if err != nil {
@@ -220,14 +228,14 @@ func (gradients) ConvInput(grad, w *Tensor, input Shape, c Conv) (*Tensor, error
 	if !v.fits(w.Shape(), input, grad.Shape()) {
 		return nil, shapeErr(name, []Shape{grad.Shape(), w.Shape(), input}, "gradient, kernels and input do not belong together")
 	}
-	return v.run(name, op.Conv2DGradInput, input, grad, w, nil)
+	return v.run(name, op.Conv2DGradInput, input, in, grad, w, nil)
 }
 
 // ConvWeight is the gradient of Conv1d or Conv2d with respect to w, of shape weight, for the gradient grad of its result
 // (torch.nn.grad.conv2d_weight).
-func (gradients) ConvWeight(grad, x *Tensor, weight Shape, c Conv) (*Tensor, error) {
+func (in gradients) ConvWeight(grad, x *Tensor, weight Shape, c Conv) (*Tensor, error) {
 	const name = "ConvGradWeight"
-	return gradWeight(name, grad, x, weight, c, false)
+	return in.gradWeight(name, grad, x, weight, c, false)
 }
 
 // gradient checks the operands of a gradient that has kernels among them.
@@ -242,7 +250,7 @@ func (c Conv) gradient(name string, t, w *Tensor) (convolution, error) {
 }
 
 // gradWeight runs Conv2DGradWeight: the result's side of the convolution is the gradient, or x if the convolution is transposed.
-func gradWeight(name string, grad, x *Tensor, weight Shape, c Conv, transposed bool) (*Tensor, error) {
+func (in gradients) gradWeight(name string, grad, x *Tensor, weight Shape, c Conv, transposed bool) (*Tensor, error) {
 	if err := sameFloat(name, grad, x); err != nil {
 		return nil, err
 	}
@@ -265,7 +273,7 @@ func gradWeight(name string, grad, x *Tensor, weight Shape, c Conv, transposed b
 	if !v.fits(weight, image.Shape(), result.Shape()) {
 		return nil, shapeErr(name, shapes, "gradient, input and kernels do not belong together")
 	}
-	return v.run(name, op.Conv2DGradWeight, weight, result, image, nil)
+	return v.run(name, op.Conv2DGradWeight, weight, in, result, image, nil)
 }
 
 // fits reports whether kernels of shape w can make result of image. How much padding is on the far side is what the sizes say.

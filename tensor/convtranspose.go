@@ -58,12 +58,12 @@ func convolveTransposed(name string, dims int, x, w, bias *Tensor, c ConvTranspo
 			return nil, shapeErr(name, shapes, "the result would have %v rows and columns", size)
 		}
 	}
-	return v.run(name, op.Conv2DGradInput, x.imageShape(dims, outputs, size), x, w, bias)
+	return v.run(name, op.Conv2DGradInput, x.imageShape(dims, outputs, size), formatOf(x, w), x, w, bias)
 }
 
 // ConvTransposeInput is the gradient of ConvTranspose1d or ConvTranspose2d with respect to x, of shape input, for the gradient
 // grad of its result.
-func (gradients) ConvTransposeInput(grad, w *Tensor, input Shape, c ConvTranspose) (*Tensor, error) {
+func (in gradients) ConvTransposeInput(grad, w *Tensor, input Shape, c ConvTranspose) (*Tensor, error) {
 	const name = "ConvTransposeGradInput"
 	v, err := c.conv().gradient(name, grad, w)
 	if err != nil {
@@ -72,12 +72,12 @@ func (gradients) ConvTransposeInput(grad, w *Tensor, input Shape, c ConvTranspos
 	if !v.fits(w.Shape(), grad.Shape(), input) {
 		return nil, shapeErr(name, []Shape{grad.Shape(), w.Shape(), input}, "gradient, kernels and input do not belong together")
 	}
-	return v.run(name, op.Conv2D, input, grad, w, nil)
+	return v.run(name, op.Conv2D, input, in, grad, w, nil)
 }
 
 // ConvTransposeWeight is the gradient of ConvTranspose1d or ConvTranspose2d with respect to w, of shape weight, for the
 // gradient grad of its result.
-func (gradients) ConvTransposeWeight(grad, x *Tensor, weight Shape, c ConvTranspose) (*Tensor, error) {
+func (in gradients) ConvTransposeWeight(grad, x *Tensor, weight Shape, c ConvTranspose) (*Tensor, error) {
 	const name = "ConvTransposeGradWeight"
-	return gradWeight(name, grad, x, weight, c.conv(), true)
+	return in.gradWeight(name, grad, x, weight, c.conv(), true)
 }

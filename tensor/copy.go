@@ -27,19 +27,8 @@ func (t *Tensor) Clone() (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
-	r, err := alloc(name, t.exec, t.dtype, &t.layout)
-	if err != nil {
-		return nil, err
-	}
-	r.layout.strides = t.layout.strides
-	if !t.layout.dense() {
-		r.layout.strides = t.layout.compact().strides
-	}
-	if err := r.write(name, &r.layout, t, &t.layout); err != nil {
-		r.Release()
-		return nil, err
-	}
-	return r, nil
+	l := t.layout.preserved()
+	return t.convertTo(name, &l, t.dtype, t.exec)
 }
 
 // To converts to another type: float to integer truncates toward zero, anything to bool is "not 0". With t's own type it
@@ -52,7 +41,7 @@ func (t *Tensor) To(dt DType) (*Tensor, error) {
 	if dt == t.dtype {
 		return t.Retain(), nil
 	}
-	return t.convert(name, dt, t.exec)
+	return t.cast(name, dt, t.exec)
 }
 
 // ToDevice brings t to e's device, behind the work on t's stream. On the same device it is On(e), without a copy, and e's stream waits for t's if they
@@ -99,12 +88,15 @@ func (t *Tensor) transfer(name string, e Exec) (*Tensor, error) {
 	if t.Len() > 0 && e.Computes() && !t.exec.Computes() {
 		return nil, &ValuesError{Op: name, Device: t.Device().ID(), onto: e.Device().ID().String()}
 	}
-	src, err := t.packedCopy(name)
+	src, err := t, error(nil)
+	if !t.layout.formatted() {
+		src, err = t.cast(name, t.dtype, t.exec.Owned())
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer drop(src, t)
-	r, err := alloc(name, e, t.dtype, &t.layout)
+	r, err := allocAs(name, e, t.dtype, &src.layout)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +107,7 @@ func (t *Tensor) transfer(name string, e Exec) (*Tensor, error) {
 	return r, nil
 }
 
-// receive fills r, which is new, with the bytes of src, which is contiguous and on another device.
+// receive fills r, which is new, with the bytes of src, which has no gaps and is on another device.
 func (r *Tensor) receive(src *Tensor) error {
 	total := uint64(r.Len()) * uint64(r.dtype.Size())
 	if total == 0 {
@@ -199,7 +191,7 @@ func (t *Tensor) ptr(l *layout) device.Ptr {
 	return t.storage.block.Ptr().Add(uint64(l.offset) * uint64(t.dtype.Size()))
 }
 
-// copyBytes copies n bytes between contiguous layouts on one device, on t's stream.
+// copyBytes copies n bytes between layouts without gaps, and of one order, on one device, on t's stream.
 func (t *Tensor) copyBytes(to *layout, src *Tensor, from *layout, n int) error {
 	id := t.exec.stream.ID()
 	if err := t.storage.usedOn(id, t.exec); err != nil {

@@ -64,8 +64,9 @@ func number(name string, e Exec, value float64, dt DType) (*Tensor, error) {
 	return copies(name, e, value, dt, &layout{})
 }
 
+// copies makes a tensor of layout l, without gaps, of copies of value.
 func copies(name string, e Exec, value float64, dt DType, l *layout) (*Tensor, error) {
-	t, err := alloc(name, e, dt, l)
+	t, err := allocAs(name, e, dt, l)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (t *Tensor) fill(name string, value float64, l *layout) error {
 	if n == 0 {
 		return nil
 	}
-	if value == 0 && !math.Signbit(value) && l.contiguous() {
+	if value == 0 && !math.Signbit(value) && (l.contiguous() || l.dense()) {
 		if err := t.storage.usedOn(t.exec.stream.ID(), t.exec); err != nil {
 			return wrap(name, err)
 		}

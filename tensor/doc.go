@@ -21,8 +21,23 @@
 //  5. gives temporaries back. If anything failed, the result too: an operation that returns an error has kept no memory.
 //
 // Operations return when the work is on the stream. Errors of the work itself (an index outside its dimension) are told by
-// the next call that waits: ToSlice, Item, Synchronize. Results are contiguous, but for views. What an operation
-// allocates depends on shapes and types only, never on the data or the kind of device.
+// the next call that waits: ToSlice, Item, Synchronize. Results are contiguous, but for views and
+// what keeps a memory format. What an operation allocates depends on shapes, strides and types only, never on the data or the kind of device.
+//
+// # Memory formats
+//
+// Images, [N, C, H, W], lie row by row, channel by channel (ContiguousFormat), or with the channels of a place side by side (ChannelsLast), as tensor cores read
+// them: the convolutions of GPUs in half precision then read image, kernel and result where they are. ToMemoryFormat converts; shapes stay what they are, and only strides
+// tell the formats apart. Each operation chooses by the strides of its operands, by PyTorch's rules:
+//
+//   - element-wise operations, conversions, Cat and Flip: the order that all operands have; else that of the first one whose strides tell two dimensions apart;
+//   - convolutions: channels last if the image has them there, or the kernels;
+//   - pools, resampling, batch norm, dropout, Pad with a constant: the format of the image (MemoryFormat);
+//   - Clone, EmptyLike and the like: t's strides, whatever they are;
+//   - reductions, products, softmax, layer and group norm, and all others: row-major, by way of a copy where a kernel takes nothing else.
+//
+// Results that would be in another order in PyTorch, as sums of transposed matrices are, are row-major here. The kernels of the host take
+// all of them, and are tuned for ContiguousFormat. Formats have no influence on the bytes that a result takes.
 //
 // # Lifetime
 //

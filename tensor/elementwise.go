@@ -4,14 +4,14 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// pointwise launches an element-wise operation into a new contiguous tensor of type dt and layout l under e, or over a donated
-// input. The inputs are
-// usable, on one device, already of the types that the kernel wants, and broadcast to l.
+// pointwise launches an element-wise operation into a new tensor of type dt and l's shape under e, which is laid out as arranged says, or over a
+// donated input. The inputs are usable, on one device, already of the types that the kernel wants, and broadcast to l.
 func pointwise(name string, id op.ID, e Exec, dt DType, l *layout, s scalars, ins ...*Tensor) (*Tensor, error) {
-	r := donated(e, dt, l, ins)
+	to := arranged(l, ins...)
+	r := donated(e, dt, &to, ins)
 	if r == nil {
 		var err error
-		if r, err = alloc(name, e, dt, l); err != nil {
+		if r, err = allocAs(name, e, dt, &to); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func rounded(name string, id op.ID, t *Tensor) (*Tensor, error) {
 	case t.dtype == Bool:
 		return nil, dtypeErr(name, "not defined for bool", t.dtype)
 	case !t.dtype.IsFloat():
-		return t.convert(name, t.dtype, t.exec)
+		return t.cast(name, t.dtype, t.exec)
 	}
 	return unary(name, id, t, t.dtype, t.dtype, scalars{})
 }
@@ -102,7 +102,8 @@ func tested(name string, id op.ID, t *Tensor, otherwise float64) (*Tensor, error
 		return nil, err
 	}
 	if !t.dtype.IsFloat() {
-		return full(name, t.exec, otherwise, Bool, &t.layout)
+		to := arranged(&t.layout, t)
+		return full(name, t.exec, otherwise, Bool, &to)
 	}
 	return unary(name, id, t, t.dtype, Bool, scalars{})
 }
@@ -133,7 +134,8 @@ func binary(name string, id op.ID, a, b *Tensor, in, out DType, s scalars) (*Ten
 		return pointwise(name, id, a.exec, out, &l, s, a, b)
 	}
 	if half, wide := mixed(a, b); id == op.Add && half != nil && s.f[0] == 1 {
-		r, err := alloc(name, a.exec, Float32, &l)
+		to := arranged(&l, a, b)
+		r, err := allocAs(name, a.exec, Float32, &to)
 		if err != nil {
 			return nil, err
 		}

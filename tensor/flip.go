@@ -15,7 +15,8 @@ func (t *Tensor) Flip(dims ...int) (*Tensor, error) {
 			return nil, err
 		}
 	}
-	r, err := alloc(name, t.exec, t.dtype, &t.layout)
+	to := arranged(&t.layout, t)
+	r, err := allocAs(name, t.exec, t.dtype, &to)
 	if err != nil || r.Len() == 0 {
 		return r, err
 	}

@@ -167,7 +167,7 @@ func (t *Tensor) write(name string, to *layout, src *Tensor, from *layout) error
 	if n == 0 {
 		return nil
 	}
-	if t.dtype == src.dtype && to.contiguous() && from.contiguous() {
+	if t.dtype == src.dtype && (to.contiguous() && from.contiguous() || to.inOrder(from) && to.dense()) {
 		return wrap(name, t.copyBytes(to, src, from, n*t.dtype.Size()))
 	}
 	id := op.Copy

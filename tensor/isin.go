@@ -8,7 +8,8 @@ func (t *Tensor) IsIn(elements *Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	if t.Len() == 0 || elements.Len() == 0 {
-		return full(name, t.exec, 0, Bool, &t.layout)
+		l := t.layout.packed()
+		return full(name, t.exec, 0, Bool, &l)
 	}
 	var p parts
 	dt := ResultType(t, elements)

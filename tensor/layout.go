@@ -108,12 +108,18 @@ func (l *layout) dense() bool {
 
 // compact is a layout of l's shape without gaps, in which the dimensions lie in the order that they have in l. One that is expanded has no place in
 // that order: as in PyTorch it stays where it is among the others, the last one innermost. Of dimensions with one stride the larger is the outer one.
-func (l *layout) compact() layout {
+func (l *layout) compact() layout { return compactOver(l, []layout{*l}) }
+
+// compactOver is compact with the order that the dimensions have in several layouts of l's shape: the first that tells two of them apart decides.
+func compactOver(l *layout, of []layout) layout {
 	var order [op.MaxDims]int // the innermost dimension first
 	for i := range l.ndim {
 		order[i] = l.ndim - 1 - i
 		for at, j := i, i-1; j >= 0; j-- {
-			c := l.compareStrides(order[j], order[at])
+			c := 0
+			for k := 0; c == 0 && k < len(of); k++ {
+				c = of[k].compareStrides(order[j], order[at])
+			}
 			if c < 0 {
 				break
 			}
@@ -129,6 +135,16 @@ func (l *layout) compact() layout {
 		r.strides[d] = stride
 		stride *= max(l.shape[d], 1)
 	}
+	return r
+}
+
+// preserved is the layout of a copy of l that keeps the order of memory, whatever it is: l's strides, if its elements lie side by side.
+func (l *layout) preserved() layout {
+	r := *l
+	if !l.dense() {
+		r = l.compact()
+	}
+	r.offset = 0
 	return r
 }
 

@@ -1,13 +1,15 @@
 package tensor
 
-// EmptyLike makes a contiguous tensor of t's shape and type, on its device, with undefined content. The other functions in this file differ
-// from it in the content. Another type is that of To, or of the functions that take a shape.
+// EmptyLike makes a tensor of t's shape and type, on its device, with undefined content. As in PyTorch dimensions keep the order that they have in
+// t, without gaps: strides are those of t if its elements lie side by side. The other functions in this file differ from it in the content. Another
+// type is that of To, or of the functions that take a shape.
 func (t *Tensor) EmptyLike() (*Tensor, error) {
 	const name = "EmptyLike"
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
-	return alloc(name, t.exec, t.dtype, &t.layout)
+	l := t.layout.preserved()
+	return allocAs(name, t.exec, t.dtype, &l)
 }
 
 // ZerosLike makes zeros of t's shape and type.
@@ -23,7 +25,8 @@ func (t *Tensor) fullLike(name string, value float64) (*Tensor, error) {
 	if err := usable(name, t); err != nil {
 		return nil, err
 	}
-	return full(name, t.exec, value, t.dtype, &t.layout)
+	l := t.layout.preserved()
+	return full(name, t.exec, value, t.dtype, &l)
 }
 
 // RandLike makes uniform numbers in [0, 1) of t's shape and type, which must be of floating point. gen must not be nil.
@@ -46,5 +49,9 @@ func (t *Tensor) randomLike(name string, f func(Exec, *Generator, DType, ...int)
 	if !t.dtype.IsFloat() {
 		return nil, dtypeErr(name, needsFloat, t.dtype)
 	}
-	return f(t.exec, gen, t.dtype, t.Shape()...)
+	r, err := f(t.exec, gen, t.dtype, t.Shape()...)
+	if err == nil {
+		r.layout.strides = t.layout.preserved().strides // numbers are drawn in the order of memory
+	}
+	return r, err
 }

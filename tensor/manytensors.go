@@ -5,7 +5,7 @@ import (
 )
 
 // typeGroup is those of a list of tensors that have one type, and beside each what a kernel works on: itself, or a contiguous
-// copy.
+// copy of what lies in no memory format without gaps.
 type typeGroup struct {
 	tensors []*Tensor
 	packed  []*Tensor
@@ -67,6 +67,10 @@ func (gs typeGroups) add(t *Tensor, written bool) typeGroups {
 
 func (g *typeGroup) pack(name string, e Exec) error {
 	for _, t := range g.tensors {
+		if t.layout.formatted() {
+			g.packed = append(g.packed, t)
+			continue
+		}
 		p, err := t.packedAs(name, t.dtype, e)
 		if err != nil {
 			return err
@@ -90,11 +94,12 @@ func (g *typeGroup) run(name string, id op.ID, e Exec, rest func(c *launch)) err
 	c := begin(id, e)
 	c.call.I[0] = int64(len(g.tensors))
 	for i, p := range g.packed {
+		l := p.layout.run()
 		if g.written {
 			g.tensors[i].storage.changed()
-			c.out(p, &p.layout)
+			c.out(p, &l)
 		} else {
-			c.in(p, &p.layout)
+			c.in(p, &l)
 		}
 	}
 	rest(c)

@@ -34,17 +34,23 @@ type normalisation struct {
 	name  string
 	exec  Exec
 	dtype DType
-	full  layout // [N, C, L]
+	full  layout       // [N, C, L]; of images with their channels last, of which statistics belong to channels, [N*L, C, 1]
+	order MemoryFormat // of tensors of that shape
 	call  *launch
 	temps []*Tensor
 	err   error
 }
 
-// begin starts a call. The caller has checked all operands.
+// begin starts a call. The caller has checked all operands. Without groups statistics belong to channels.
 func (n *normalisation) begin(id op.ID, t *Tensor, shape [3]int, groups int) {
 	n.exec, n.dtype = t.exec, t.dtype
 	n.full = layout{ndim: 3}
 	copy(n.full.shape[:], shape[:])
+	if groups == 0 {
+		if n.order = t.layout.format(); n.order != ContiguousFormat {
+			n.full.shape = [op.MaxDims]int{shape[0] * shape[2], shape[1], 1}
+		}
+	}
 	n.full.pack()
 	n.call = begin(id, t.exec)
 	n.call.call.I[0] = int64(groups)
@@ -53,7 +59,7 @@ func (n *normalisation) begin(id op.ID, t *Tensor, shape [3]int, groups int) {
 func (n *normalisation) flag(f int64) { n.call.call.I[1] |= f }
 
 // in adds an operand of the tensor's shape.
-func (n *normalisation) in(t *Tensor) { n.add(t, t.dtype, &n.full) }
+func (n *normalisation) in(t *Tensor) { n.add(t, t.dtype, n.order, &n.full) }
 
 // stat adds an operand that holds statistics; nil is left out.
 func (n *normalisation) stat(t *Tensor) { n.vector(t, op.ComputeType(n.dtype), 0) }
@@ -84,7 +90,7 @@ func (n *normalisation) affine(weight, bias *Tensor) {
 // vector adds an operand of one dimension, and its flag.
 func (n *normalisation) vector(t *Tensor, dt DType, flag int64) {
 	if t != nil {
-		n.add(t, dt, flat(t.Len()))
+		n.add(t, dt, ContiguousFormat, flat(t.Len()))
 		n.flag(flag)
 	}
 }
@@ -96,11 +102,11 @@ func flat(n int) *layout {
 	return l
 }
 
-func (n *normalisation) add(t *Tensor, dt DType, as *layout) {
+func (n *normalisation) add(t *Tensor, dt DType, order MemoryFormat, as *layout) {
 	if n.err != nil {
 		return
 	}
-	x, err := t.packedAs(n.name, dt, n.exec)
+	x, err := t.formattedAs(n.name, order, dt, n.exec)
 	if err != nil {
 		n.err = err
 		return
@@ -113,12 +119,19 @@ func (n *normalisation) add(t *Tensor, dt DType, as *layout) {
 	n.call.in(x, &l)
 }
 
-// out makes a result of the given shape, which kernels see as they see operands. It is nil after an error.
+// like makes a result of t's shape. It is nil after an error.
+func (n *normalisation) like(dt DType, t *Tensor) *Tensor {
+	l := t.layout.packed()
+	l.packIn(n.order)
+	return n.out(dt, &l, &n.full)
+}
+
+// out makes a result of layout l, without gaps, which kernels see as they see operands. It is nil after an error.
 func (n *normalisation) out(dt DType, l, as *layout) *Tensor {
 	if n.err != nil {
 		return nil
 	}
-	r, err := alloc(n.name, n.exec, dt, l)
+	r, err := allocAs(n.name, n.exec, dt, l)
 	if err != nil {
 		n.err = err
 		return nil

@@ -63,8 +63,8 @@ func (c *launch) guard(g *stepGuard, of group, members []int) {
 func lossy(grad, param DType) bool { return grad != param && grad.Size() >= param.Size() }
 
 // unscaled makes the function that divides a gradient by the scale, in a temporary of another type.
-func unscaled(by, grad *Tensor) func(name string, dt DType, e Exec) (*Tensor, error) {
-	return func(name string, dt DType, e Exec) (*Tensor, error) {
+func unscaled(by, grad *Tensor) func(name string, f MemoryFormat, dt DType, e Exec) (*Tensor, error) {
+	return func(name string, f MemoryFormat, dt DType, e Exec) (*Tensor, error) {
 		here := []*Tensor{by.On(e.Owned()), grad.On(e.Owned())}
 		defer func() {
 			for _, t := range here {
@@ -86,6 +86,8 @@ func unscaled(by, grad *Tensor) func(name string, dt DType, e Exec) (*Tensor, er
 			return nil, err
 		}
 		here = append(here, wide)
-		return wide.convert(name, dt, e.Owned())
+		l := wide.layout
+		l.packIn(f)
+		return wide.convertTo(name, &l, dt, e.Owned())
 	}
 }

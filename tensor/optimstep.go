@@ -83,14 +83,14 @@ func stepOperands(name string, i int, states [][]*Tensor, grad *Tensor) error {
 		if s.dtype != p.dtype {
 			return dtypeErr(name, "parameter and state must have one type", p.dtype, s.dtype)
 		}
-		if !s.Shape().Equal(p.Shape()) || !s.layout.contiguous() {
-			return shapeErr(name, []Shape{p.Shape(), s.Shape()}, "parameter %d and its state must be contiguous and of one shape", i)
+		if !s.layout.inOrder(&p.layout) || !s.layout.formatted() {
+			return shapeErr(name, []Shape{p.Shape(), s.Shape()}, "parameter %d and its state must be of one shape, without gaps and in one memory format", i)
 		}
 	}
 	return nil
 }
 
-// stepGroup launches the update of the parameters with the given numbers. Gradients that are not contiguous or of another
+// stepGroup launches the update of the parameters with the given numbers. Gradients of another memory format than the parameter's or of another
 // type are brought into shape in temporaries, which live until the launch.
 func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor, grads []*Tensor, guard *stepGuard,
 	config func(*op.Call)) error {
@@ -101,11 +101,7 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 		}
 	}()
 	for _, i := range members {
-		prepare := grads[i].packedAs
-		if g.ready {
-			prepare = unscaled(guard.Scale, grads[i])
-		}
-		t, err := prepare(name, g.dtype, g.exec)
+		t, err := g.gradient(name, guard, grads[i], states[0][i])
 		if err != nil {
 			return err
 		}
@@ -116,22 +112,43 @@ func stepGroup(name string, id op.ID, g group, members []int, states [][]*Tensor
 	c.call.I[0] = int64(len(members))
 	for _, list := range states {
 		for _, i := range members {
-			c.out(list[i], &list[i].layout)
+			l := list[i].layout.run()
+			c.out(list[i], &l)
 			list[i].storage.changed()
 		}
 	}
 	for _, t := range temporaries {
-		c.in(t, &t.layout)
+		l := t.layout.run()
+		c.in(t, &l)
 	}
 	c.guard(guard, g, members)
 	return c.run(name)
 }
 
+// gradient is that of parameter p as the launch takes it: itself, or a temporary.
+func (g *group) gradient(name string, guard *stepGuard, grad, p *Tensor) (*Tensor, error) {
+	f := ContiguousFormat
+	if !p.layout.contiguous() {
+		f = lastFormat(p.layout.ndim)
+	}
+	if g.ready {
+		return unscaled(guard.Scale, grad)(name, f, g.dtype, g.exec)
+	}
+	return grad.formattedAs(name, f, g.dtype, g.exec)
+}
+
 // packedAs returns t itself if it is contiguous and of type dt, else a temporary that is, which the caller gives back with
 // drop(x, t).
 func (t *Tensor) packedAs(name string, dt DType, e Exec) (*Tensor, error) {
-	if t.dtype == dt && t.layout.contiguous() {
+	return t.formattedAs(name, ContiguousFormat, dt, e)
+}
+
+// formattedAs is packedAs for any memory format of t's dimensions.
+func (t *Tensor) formattedAs(name string, f MemoryFormat, dt DType, e Exec) (*Tensor, error) {
+	if t.dtype == dt && t.layout.contiguousIn(f) {
 		return t, nil
 	}
-	return t.convert(name, dt, e.Owned())
+	l := t.layout
+	l.packIn(f)
+	return t.convertTo(name, &l, dt, e.Owned())
 }

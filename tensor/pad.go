@@ -40,6 +40,7 @@ func (t *Tensor) Pad(pad []int, mode PadMode, value float64) (*Tensor, error) {
 		return nil, err
 	}
 	if mode == PadConstant {
+		out.packIn(t.layout.format())
 		return t.padConstant(name, b, &out, value)
 	}
 	r, err := alloc(name, t.exec, t.dtype, &out)

@@ -21,6 +21,7 @@ func (gradients) Pad(t *Tensor, pad []int, mode PadMode) (*Tensor, error) {
 		return nil, err
 	}
 	if mode == PadConstant {
+		inner.packIn(t.layout.format())
 		return t.padConstantGrad(name, b, &inner)
 	}
 	r, err := t.convert(name, t.dtype, t.exec)

@@ -33,14 +33,14 @@ func maxPool(name string, dims int, t *Tensor, p Pool) (out, from *Tensor, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := newLayout(name, t.imageShape(dims, image.shape[1], v.result))
+	l, err := gradients{t.layout.format()}.layout(name, t.imageShape(dims, image.shape[1], v.result))
 	if err != nil {
 		return nil, nil, err
 	}
-	if out, err = alloc(name, t.exec, t.dtype, &l); err != nil {
+	if out, err = allocAs(name, t.exec, t.dtype, &l); err != nil {
 		return nil, nil, err
 	}
-	if from, err = alloc(name, t.exec, v.numbers(), &l); err != nil {
+	if from, err = allocAs(name, t.exec, v.numbers(), &l); err != nil {
 		out.Release()
 		return nil, nil, err
 	}
@@ -100,16 +100,16 @@ func avgPool(name string, dims int, t *Tensor, p Pool) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.run(name, op.AvgPool2D, t.imageShape(dims, image.shape[1], v.result), t, nil)
+	return v.run(name, op.AvgPool2D, t.imageShape(dims, image.shape[1], v.result), gradients{t.layout.format()}, t, nil)
 }
 
 // run launches an operation on t, and perhaps numbers.
-func (v *pooling) run(name string, id op.ID, shape Shape, t, numbers *Tensor) (*Tensor, error) {
-	l, err := newLayout(name, shape)
+func (v *pooling) run(name string, id op.ID, shape Shape, to gradients, t, numbers *Tensor) (*Tensor, error) {
+	l, err := to.layout(name, shape)
 	if err != nil {
 		return nil, err
 	}
-	r, err := alloc(name, t.exec, t.dtype, &l)
+	r, err := allocAs(name, t.exec, t.dtype, &l)
 	if err != nil || r.Len() == 0 {
 		return r, err
 	}
@@ -130,7 +130,7 @@ func (v *pooling) run(name string, id op.ID, shape Shape, t, numbers *Tensor) (*
 
 // MaxPool is the gradient of MaxPool1d or MaxPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
 // result and the numbers from that it returned.
-func (gradients) MaxPool(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+func (to gradients) MaxPool(grad, from *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
 	const name = "MaxPoolGrad"
 	if err := together(name, grad, from); err != nil {
 		return nil, err
@@ -145,18 +145,18 @@ func (gradients) MaxPool(grad, from *Tensor, input Shape, dims int, p Pool) (*Te
 	if !from.Shape().Equal(grad.Shape()) {
 		return nil, shapeErr(name, []Shape{grad.Shape(), from.Shape()}, "the gradient and the numbers have one shape")
 	}
-	return v.run(name, op.MaxPool2DGrad, input, grad, from)
+	return v.run(name, op.MaxPool2DGrad, input, to, grad, from)
 }
 
 // AvgPool is the gradient of AvgPool1d or AvgPool2d (dims 1 or 2) of a tensor of shape input, for the gradient grad of its
 // result.
-func (gradients) AvgPool(grad *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
+func (to gradients) AvgPool(grad *Tensor, input Shape, dims int, p Pool) (*Tensor, error) {
 	const name = "AvgPoolGrad"
 	v, err := poolGradient(name, grad, input, dims, p, true)
 	if err != nil {
 		return nil, err
 	}
-	return v.run(name, op.AvgPool2DGrad, input, grad, nil)
+	return v.run(name, op.AvgPool2DGrad, input, to, grad, nil)
 }
 
 // poolGradient checks the operands of a gradient of pooling.

@@ -122,7 +122,7 @@ func (t *Tensor) as(name string, dt DType, e Exec) (*Tensor, error) {
 	if t.dtype == dt {
 		return t, nil
 	}
-	return t.convert(name, dt, e.Owned())
+	return t.cast(name, dt, e.Owned())
 }
 
 // drop releases x if it is not t: a temporary that stood for t.
@@ -134,7 +134,19 @@ func drop(x, t *Tensor) {
 
 // convert makes a contiguous copy of type dt under e.
 func (t *Tensor) convert(name string, dt DType, e Exec) (*Tensor, error) {
-	r, err := alloc(name, e, dt, &t.layout)
+	l := t.layout.packed()
+	return t.convertTo(name, &l, dt, e)
+}
+
+// cast is convert to what an element-wise operation on t alone would make: a tensor with the channels last stays one.
+func (t *Tensor) cast(name string, dt DType, e Exec) (*Tensor, error) {
+	l := arranged(&t.layout, t)
+	return t.convertTo(name, &l, dt, e)
+}
+
+// convertTo makes a copy of type dt and layout l, of t's shape and without gaps.
+func (t *Tensor) convertTo(name string, l *layout, dt DType, e Exec) (*Tensor, error) {
+	r, err := allocAs(name, e, dt, l)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func TestBroadcasting_IsWhatLoopsSay(t *testing.T) {
 		require.Equal(t, tensor.Shape(out).String(), got.Shape().String(), "%v and %v", sa, sb)
 		require.ElementsMatch(t, want, values(t, got), "%v and %v", sa, sb)
 		require.Equal(t, append([]float64{}, want...), append([]float64{}, values(t, got)...))
-		require.True(t, got.IsContiguous())
+		require.True(t, got.InMemoryFormat())
 		shape, err := tensor.BroadcastShapes(sa, sb)
 		require.NoError(t, err)
 		require.Equal(t, tensor.Shape(out).String(), shape.String())

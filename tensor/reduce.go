@@ -193,7 +193,7 @@ func (t *Tensor) argExtreme(name string, id op.ID, dim int, keep bool) (*Tensor,
 		return nil, err
 	}
 	if t.NDim() == 0 {
-		return full(name, t.exec, 0, Int64, &t.layout)
+		return full(name, t.exec, 0, Int64, &layout{})
 	}
 	var set axes
 	set[axis] = true

@@ -29,7 +29,7 @@ func (r *rowNorm) forward(t, weight, bias *Tensor, eps float64, plain bool) (*Te
 	if r.as != 0 {
 		as = r.as
 	}
-	out := n.out(as, &t.layout, &n.full)
+	out := n.like(as, t)
 	m := Moments{Eps: eps}
 	results := []*Tensor{out}
 	if plain {
@@ -70,7 +70,7 @@ func (r *rowNorm) backwardInto(into, grad, t *Tensor, m Moments, weight *Tensor)
 		into.storage.changed()
 		return into, n.run()
 	}
-	out := n.out(t.dtype, &t.layout, &n.full)
+	out := n.like(t.dtype, t)
 	if err := n.run(out); err != nil {
 		return nil, err
 	}

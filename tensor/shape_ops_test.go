@@ -20,6 +20,9 @@ var shapeOperations = map[string]operation{
 	"Narrow": func(in tensors, a args) (*tensor.Tensor, error) {
 		return in[0].Narrow(a.int(0), a.int(1), a.int(2))
 	},
+	"ToMemoryFormat": func(in tensors, a args) (*tensor.Tensor, error) {
+		return in[0].ToMemoryFormat(tensor.MemoryFormat(a.int(0)))
+	},
 	"Contiguous": one((*tensor.Tensor).Contiguous), "Clone": one((*tensor.Tensor).Clone),
 	"To": func(in tensors, a args) (*tensor.Tensor, error) { return in[0].To(dtype.All()[a.int(0)]) },
 	"ToDevice": func(in tensors, _ args) (*tensor.Tensor, error) {
@@ -60,6 +63,7 @@ var shapeSamples = []sample{
 	{"Squeeze", "float32[2 1 3]", nil}, {"Unsqueeze", "float32[2]", args{0.0}}, {"Flatten", "float32[2 3]", args{0.0, 1.0}},
 	{"Flatten", "~float32[2 3]", args{0.0, 1.0}}, {"Transpose", "float32[2 3]", args{0.0, 1.0}}, {"Select", "float32[2 3]", args{0.0, 1.0}},
 	{"T", "float32[2 3]", nil}, {"MT", "float32[2 3 4]", nil}, {"Slice", "float32[5 3]", args{0.0, 1.0, 4.0, 2.0}}, {"Narrow", "float32[5]", args{0.0, 1.0, 2.0}},
+	{"ToMemoryFormat", "float32[2 3 4 5]", args{1.0}}, {"ToMemoryFormat", "~float16[2 3 2 2 2]", args{2.0}},
 	{"Contiguous", "float32[2 3]", nil}, {"Contiguous", "~float32[2 3]", nil}, {"Clone", "float32[2 3]", nil}, {"Clone", "~float16[2 3]", nil},
 	{"To", "float32[2 3]", args{1.0}}, {"To", "~bool[2 3]", args{2.0}}, {"ToDevice", "float32[3]", nil},
 	{"Cat", "float32[2 3] ~float64[3 1] float32[0]", args{0.0}}, {"Stack", "float32[3] int32[3]", args{1.0}},
@@ -94,6 +98,7 @@ var shapeRefusals = []refused{
 	{sample{"MoveDim", "float32[2 2]", args{0.0, 2.0}}, "shape"}, {sample{"SwapAxes", "float32[2 2]", args{0.0, 2.0}}, "shape"},
 	{sample{"Diagonal", "float32[2 2]", args{0.0, 1.0, -1.0}}, "shape"}, {sample{"DiagEmbed", "float32[]", args{0.0}}, "shape"},
 	{sample{"Diag", "float32[2 2 2]", args{0.0}}, "shape"}, {sample{"Tril", "float32[2]", args{0.0}}, "shape"},
+	{sample{"ToMemoryFormat", "float32[2 3 4]", args{1.0}}, "shape"}, {sample{"ToMemoryFormat", "float32[2 3 4 5]", args{7.0}}, "value"},
 	{sample{"Triu", "float32[]", args{0.0}}, "shape"}, {sample{"Pad", "float32[2]", args{0.0, 0.0, 1.0}}, "shape"},
 	{sample{"Pad", "float32[2]", args{1.0, 0.0, 2.0, 0.0}}, "shape"}, {sample{"Pad", "float32[3]", args{1.0, 0.0, -3.0, 0.0}}, "shape"}, {sample{"Pad", "float32[2]", args{9.0, 0.0, 1.0, 0.0}}, "value"},
 	{sample{"Pad", "float32[2]", args{0.0, 0.0, -1.0, -2.0}}, "shape"}, {sample{"PadGrad", "float32[2]", args{1.0, 2.0, 1.0}}, "shape"},

@@ -47,7 +47,8 @@ func rowOperation(name string, id op.ID, dt DType, dim int, ts ...*Tensor) (*Ten
 	}
 	var r *Tensor
 	if dt == first.dtype {
-		r = donated(first.exec, dt, &first.layout, ts)
+		packed := first.layout.packed()
+		r = donated(first.exec, dt, &packed, ts)
 	}
 	if r == nil {
 		r, err = alloc(name, first.exec, dt, &first.layout)

@@ -51,6 +51,15 @@ func alloc(name string, e Exec, dt DType, l *layout) (*Tensor, error) {
 	return t, nil
 }
 
+// allocAs is alloc with l's strides, which have no gaps.
+func allocAs(name string, e Exec, dt DType, l *layout) (*Tensor, error) {
+	t, err := alloc(name, e, dt, l)
+	if err == nil {
+		t.layout.strides = l.strides
+	}
+	return t, err
+}
+
 // handle makes another handle on t's storage. The caller has checked that t is usable; if t is released meanwhile by
 // another goroutine, and was the last handle, the new one is born released.
 func (t *Tensor) handle(l *layout, e Exec) *Tensor {

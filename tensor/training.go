@@ -7,7 +7,21 @@ import "github.com/cistern-ml/cistern/internal/training"
 // which alone can write the key: programs use autograd.
 func Gradients(training.Key) gradients { return gradients{} }
 
-type gradients struct{}
+type gradients struct {
+	format MemoryFormat // of gradients of images and of kernels of convolutions: see In
+}
+
+// In is Gradients with another memory format of gradients of images and of kernels of convolutions, of those that have its dimensions.
+func (gradients) In(f MemoryFormat) gradients { return gradients{f} }
+
+// layout is that of a gradient of so many elements.
+func (g gradients) layout(name string, shape Shape) (layout, error) {
+	l, err := newLayout(name, shape)
+	if err == nil && l.ndim == g.format.dims() {
+		l.packIn(g.format)
+	}
+	return l, err
+}
 
 // attentionGrads and recurrentGrads are what those of several operands at once return.
 type (

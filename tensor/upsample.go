@@ -98,7 +98,7 @@ func upsample(name string, id op.ID, t *Tensor, u Upsample) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.run(name, id, Shape{t.Dim(0), t.Dim(1), v.result[0], v.result[1]}, t, u)
+	return v.run(name, id, Shape{t.Dim(0), t.Dim(1), v.result[0], v.result[1]}, gradients{t.layout.format()}, t, u)
 }
 
 // resample checks the arguments of an operation, or of its gradient, on images of a shape.
@@ -122,12 +122,12 @@ func resample(name string, id op.ID, shape Shape, u Upsample) (resampling, error
 	return v, err
 }
 
-func (v *resampling) run(name string, id op.ID, shape Shape, t *Tensor, u Upsample) (*Tensor, error) {
-	l, err := newLayout(name, shape)
+func (v *resampling) run(name string, id op.ID, shape Shape, to gradients, t *Tensor, u Upsample) (*Tensor, error) {
+	l, err := to.layout(name, shape)
 	if err != nil {
 		return nil, err
 	}
-	r, err := alloc(name, t.exec, t.dtype, &l)
+	r, err := allocAs(name, t.exec, t.dtype, &l)
 	if err != nil || r.Len() == 0 {
 		return r, err
 	}
@@ -146,16 +146,16 @@ func (v *resampling) run(name string, id op.ID, shape Shape, t *Tensor, u Upsamp
 }
 
 // UpsampleNearest2d is the gradient of Tensor.UpsampleNearest2d of a tensor of shape input, for the gradient grad of its result.
-func (gradients) UpsampleNearest2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
-	return upsampleGrad("UpsampleNearest2dGrad", op.UpsampleNearest2DGrad, grad, input, u)
+func (to gradients) UpsampleNearest2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
+	return to.upsampleGrad("UpsampleNearest2dGrad", op.UpsampleNearest2DGrad, grad, input, u)
 }
 
 // UpsampleBilinear2d is the gradient of Tensor.UpsampleBilinear2d of a tensor of shape input, for the gradient grad of its result.
-func (gradients) UpsampleBilinear2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
-	return upsampleGrad("UpsampleBilinear2dGrad", op.UpsampleBilinear2DGrad, grad, input, u)
+func (to gradients) UpsampleBilinear2d(grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
+	return to.upsampleGrad("UpsampleBilinear2dGrad", op.UpsampleBilinear2DGrad, grad, input, u)
 }
 
-func upsampleGrad(name string, id op.ID, grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
+func (to gradients) upsampleGrad(name string, id op.ID, grad *Tensor, input Shape, u Upsample) (*Tensor, error) {
 	if err := sameFloat(name, grad); err != nil {
 		return nil, err
 	}
@@ -166,5 +166,5 @@ func upsampleGrad(name string, id op.ID, grad *Tensor, input Shape, u Upsample) 
 	if !grad.Shape().Equal(Shape{input[0], input[1], v.result[0], v.result[1]}) {
 		return nil, shapeErr(name, []Shape{grad.Shape(), input}, "the gradient does not belong to the input")
 	}
-	return v.run(name, id, input, grad, u)
+	return v.run(name, id, input, to, grad, u)
 }

@@ -30,7 +30,7 @@ index = fake(torch.int64, 2)
 # Operations of autograd on one argument [4, 4].
 ONE = {
     "amax": lambda a: a.amax(-1), "amin": lambda a: a.amin(-1), "argmax": lambda a: a.argmax(-1), "argmin": lambda a: a.argmin(-1),
-    "contiguous": lambda a: a.contiguous(), "cross_entropy": lambda a: F.cross_entropy(a, classes), "dropout": lambda a: F.dropout(a, 0.5),
+    "contiguous": lambda a: a.contiguous(), "to_memory_format": lambda a: a.view(1, 2, 2, 4).to(memory_format=torch.channels_last), "cross_entropy": lambda a: F.cross_entropy(a, classes), "dropout": lambda a: F.dropout(a, 0.5),
     "expand": lambda a: a.expand(2, 4, 4), "flatten": torch.flatten, "index_select": lambda a: a.index_select(0, index),
     "log_softmax": lambda a: F.log_softmax(a, -1), "mean": lambda a: a.mean(), "narrow": lambda a: a.narrow(0, 1, 2),
     "nll_loss": lambda a: F.nll_loss(a, classes), "permute": lambda a: a.permute(1, 0), "reshape": lambda a: a.reshape(2, 8),

@@ -21,6 +21,7 @@ type placement struct {
 	gen    *tensor.Generator
 	dtype  tensor.DType
 	unset  bool
+	order  *tensor.MemoryFormat // nil: as it is
 	makers *makers
 }
 
@@ -32,6 +33,13 @@ func Seed(seed uint64) Option { return WithGenerator(tensor.NewGenerator(seed)) 
 
 // DType is the type of the parameters: of new ones instead of float32, and existing ones are converted to it.
 func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } }
+
+// MemoryFormat brings parameters and buffers of 4 dimensions, the kernels of two-dimensional convolutions, to a memory format, as module.to(memory_format) of
+// PyTorch does: with tensor.ChannelsLast they lie as images with their channels last want them, and convolutions of other images have such results. ChannelsLast3d is
+// for those of 5 dimensions, ContiguousFormat for all. Values that are loaded into it later take their places; those that Unset has left to be loaded lie as the file has them.
+//
+//	model.To(dev, nn.MemoryFormat(tensor.ChannelsLast))
+func MemoryFormat(f tensor.MemoryFormat) Option { return func(p *placement) { p.order = &f } }
 
 // Unset leaves parameters that have no value without one, and spends neither time nor memory on initial values that Load or LoadFile
 // replaces: these give each the value of the file, on the device and with the type that To was told, and a model into which they loaded
@@ -106,7 +114,9 @@ func settle(m Module, dev device.Device, opts []Option) (err error) {
 			autograd.MarkUnset(training.Key{}, q, n.Name)
 		case !has:
 			made = append(made, missingOf(q))
-			err = p.materialize(q, e)
+			if err = p.materialize(q, e); err == nil && p.order != nil {
+				err = p.reorder(q, e)
+			}
 		default:
 			moves, err = p.move(moves, q, e)
 		}
@@ -130,7 +140,24 @@ func (p *placement) move(moves []*autograd.Move, q *autograd.Parameter, e tensor
 		dt = 0
 	}
 	m, err := q.Move(e, dt)
+	if err == nil && p.order != nil {
+		err = m.InFormat(*p.order)
+	}
 	return append(moves, m), err
+}
+
+// reorder brings a value that is new to the memory format.
+func (p *placement) reorder(q *autograd.Parameter, e tensor.Exec) error {
+	m, err := q.Move(e, 0)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	if err := m.InFormat(*p.order); err != nil {
+		return err
+	}
+	m.Commit()
+	return nil
 }
 
 func (p *placement) materialize(q *autograd.Parameter, e tensor.Exec) error {

@@ -286,7 +286,7 @@ func (o *LBFGSOptimizer) restored(d StateDict, n lbfgsNumbers, size int) (st lbf
 			return nil
 		}
 		like := o.params[0].Tensor()
-		return c.of(copyTo(t, like.Exec(), like.DType()))
+		return c.of(copyBeside(like, t, like.DType()))
 	}
 	st.d, st.prevGrad, st.ro = take("d"), take("prev_flat_grad"), slices.Clone(n.Ro)
 	for i := range n.Ro {

@@ -266,7 +266,7 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 	}
 	s := &state{steps: max(from.Step, 1)}
 	for _, b := range kept {
-		t, err := copyTo(from.Tensors[b.name], p.Tensor().Exec(), b.dtype(p.Tensor().DType()))
+		t, err := copyBeside(p.Tensor(), from.Tensors[b.name], b.dtype(p.Tensor().DType()))
 		if err != nil {
 			s.release()
 			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
@@ -276,9 +276,9 @@ func (o *Grouped) restored(d StateDict, n int, p *autograd.Parameter, kept []buf
 	return s, nil
 }
 
-// copyTo copies t to a type under an Exec.
-func copyTo(t *tensor.Tensor, e tensor.Exec, dt tensor.DType) (*tensor.Tensor, error) {
-	c, err := tensor.Empty(e, dt, t.Shape()...)
+// copyBeside copies t to a type, to be beside a parameter of value p.
+func copyBeside(p, t *tensor.Tensor, dt tensor.DType) (*tensor.Tensor, error) {
+	c, err := emptyBeside(p, dt, t.Shape())
 	if err != nil {
 		return nil, err
 	}

@@ -403,9 +403,9 @@ func steppable(p *autograd.Parameter) error {
 	switch {
 	case grad.Released():
 		return fmt.Errorf("its gradient: %w", tensor.ErrReleased)
-	case !t.IsContiguous():
+	case !t.InMemoryFormat():
 		return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{t.Shape().Clone()},
-			Detail: fmt.Sprintf("the value has strides %v, and optimizers need it contiguous: make the parameter of its Clone", t.Strides())}
+			Detail: fmt.Sprintf("the value has strides %v, and optimizers need it in a memory format without gaps: make the parameter of what Contiguous gives", t.Strides())}
 	case !grad.Shape().Equal(t.Shape()):
 		return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{t.Shape().Clone(), grad.Shape().Clone()}, Detail: "the gradient has another shape"}
 	}
@@ -421,6 +421,10 @@ func fits(s *state, kept []buffer, p *tensor.Tensor) error {
 		}
 		if t.DType() != kept[i].dtype(p.DType()) {
 			return &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{p.DType(), t.DType()}, Detail: remedy}
+		}
+		if t.Shape().Equal(p.Shape()) && !p.IsContiguousIn(t.MemoryFormat()) {
+			return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{p.Shape().Clone()},
+				Detail: fmt.Sprintf("the value is in another memory format than the state (strides %v and %v): %s", p.Strides(), t.Strides(), remedy)}
 		}
 	}
 	return nil

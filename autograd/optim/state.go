@@ -29,8 +29,12 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 			return nil, err
 		}
 		b := kept[len(s.buffers)]
-		z, err := tensor.Full(t.Exec(), b.start, b.dtype(t.DType()), b.shape(t.Shape())...)
+		z, err := emptyBeside(t, b.dtype(t.DType()), b.shape(t.Shape()))
 		if err != nil {
+			return nil, err
+		}
+		if err := z.FillInPlace(b.start); err != nil {
+			z.Release()
 			return nil, err
 		}
 		if oplabel.Wanted() {
@@ -41,6 +45,15 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 		s.buffers = append(s.buffers, z)
 	}
 	return s, nil
+}
+
+// emptyBeside makes a tensor that belongs to a parameter of value t: in its memory format, if it has its shape, since steps walk both in one run.
+func emptyBeside(t *tensor.Tensor, dt tensor.DType, shape tensor.Shape) (*tensor.Tensor, error) {
+	f := tensor.ContiguousFormat
+	if shape.Equal(t.Shape()) && !t.IsContiguous() {
+		f = t.MemoryFormat()
+	}
+	return tensor.EmptyIn(t.Exec(), f, dt, shape...)
 }
 
 // StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.

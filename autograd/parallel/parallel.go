@@ -186,7 +186,7 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 		return refuse("it is on another stream, or from another allocator, than the parameters before it", nil)
 	}
 	if !t.IsContiguous() {
-		return refuse("it is not contiguous: make it of its Clone", nil)
+		return refuse("it is not contiguous: make it of what Contiguous gives (a module with its channels last: nn.ToMemoryFormat)", nil)
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ type options struct {
 	varying int
 	plan    bool
 	count   bool
+	last    bool
 }
 
 func main() { command.Main("steps", run) }
@@ -72,6 +73,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.seq, "seq", 0, "length of gpt's sequences instead of its own")
 	f.IntVar(&o.varying, "varying", 0, "train gpt for this many steps on sequences of varying length instead")
 	f.BoolVar(&o.count, "count", false, "count the operations of a step on a CUDA device; -device and -steps have no say then")
+	f.BoolVar(&o.last, "last", false, "images and the kernels of convolutions in channels_last")
 	f.BoolVar(&o.plan, stepplan.Flag, false, stepplan.Usage)
 	if err := command.Parse(f, args); err != nil {
 		return o, err
@@ -87,7 +89,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	case o.varying == 1:
 		err = fmt.Errorf("-varying is 1, must be at least 2: the curve begins after the second step")
 	case o.count && (o.varying > 0 || o.traces != "" || o.plan):
-		err = errors.New("-count goes with -model, -amp, -batch, -seq and -json only")
+		err = errors.New("-count goes with -model, -amp, -last, -batch, -seq and -json only")
 	case o.model != "all" && find(o.model) == nil:
 		err = fmt.Errorf("-model is %q, must be one of %s, or all", o.model, strings.Join(names(), ", "))
 	}

@@ -55,15 +55,28 @@ func gpt2(p *program) (nn.Layer, error) {
 	return models.NewGPT(models.GPTConfig{Vocab: p.vocab, Context: p.seq, Layers: 12, Width: 768, Heads: 12, Tied: true, GELUTanh: true})
 }
 
+// noise makes images of random numbers, 3 by 32 by 32, with their channels last or first.
+func noise(e tensor.Exec, gen *tensor.Generator, batch int, last bool) (*tensor.Tensor, error) {
+	if !last {
+		return tensor.RandN(e, gen, tensor.Float32, batch, 3, 32, 32)
+	}
+	x, err := tensor.RandN(e, gen, tensor.Float32, batch, 32, 32, 3)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Release()
+	return x.Permute(0, 3, 1, 2)
+}
+
 // inputs makes a batch: images or tokens, and classes, at random. Values matter only in that gradients should not overflow: a step
 // that a scaler leaves out takes no memory for the optimizer.
-func (p *program) inputs(e tensor.Exec, gen *tensor.Generator, batch, seq int) (x, y *tensor.Tensor, err error) {
+func (p *program) inputs(e tensor.Exec, gen *tensor.Generator, batch, seq int, last bool) (x, y *tensor.Tensor, err error) {
 	classes, most := batch, 10
 	switch p.name {
 	case "mlp":
 		x, err = tensor.RandN(e, gen, tensor.Float32, batch, 784)
 	case "resnet":
-		x, err = tensor.RandN(e, gen, tensor.Float32, batch, 3, 32, 32)
+		x, err = noise(e, gen, batch, last)
 	default:
 		classes, most = batch*seq, p.vocab
 		x, err = tensor.FromSlice(e, numbers(gen, classes, most), batch, seq)

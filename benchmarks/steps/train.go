@@ -63,7 +63,11 @@ func trainOn(dev device.Device, o options, p *program, after func(t *trainer, st
 		return err
 	}
 	defer t.model.Release()
-	if err := t.model.To(dev, nn.WithGenerator(t.gen)); err != nil {
+	place := []nn.Option{nn.WithGenerator(t.gen)}
+	if o.last {
+		place = append(place, nn.MemoryFormat(tensor.ChannelsLast))
+	}
+	if err := t.model.To(dev, place...); err != nil {
 		return err
 	}
 	t.opt = p.optim(t.model.Parameters())
@@ -108,7 +112,7 @@ func (t *trainer) graph(opts ...autograd.Option) *autograd.Graph {
 func (t *trainer) step(batch, seq int) error {
 	g := t.graph() // before the batch, which is of the step then
 	defer g.Release()
-	x, y, err := t.inputs(t.exec, t.gen, batch, seq)
+	x, y, err := t.inputs(t.exec, t.gen, batch, seq, t.last)
 	if err != nil {
 		return err
 	}
@@ -141,7 +145,7 @@ func (t *trainer) gradients(g *autograd.Graph, x, y *tensor.Tensor) error {
 func (t *trainer) evaluate() error {
 	g := t.graph(autograd.NoGrad())
 	defer g.Release()
-	x, y, err := t.inputs(t.exec, t.gen, 200, t.program.seq)
+	x, y, err := t.inputs(t.exec, t.gen, 200, t.program.seq, t.last)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,10 @@ func Compare(p *Program, ours, torch *Answer) *Difference {
 	if ours.Failed >= 0 {
 		return nil
 	}
+	p.placed = map[string]bool{}
+	for name, v := range torch.Values {
+		p.placed[name] = slices.Equal(ours.Values[name].Order, v.Order) && (len(v.Order) > 0 || len(v.Shape) < 2)
+	}
 	p.huge, p.large = hugeNumbers(torch.Values), largeNumbers(torch.Values)
 	if d, meant := p.compareAll("value", ours.Values, torch.Values); d != nil || meant {
 		return d
@@ -276,6 +280,9 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 			certain = 4 * epsilon[ours.DType]
 		}
 		d.Detail = differentElement(ours, torch, rule, bounds{certain: certain, slack: p.slack(kind, d.Step)})
+		if d.Detail == "" && p.misplaced(d, ours, torch) {
+			d.Kind, d.Detail = kind+" strides", fmt.Sprintf("%v, PyTorch %v", ours.Order, torch.Order)
+		}
 	}
 	if d.Detail == "" {
 		return nil
@@ -286,6 +293,52 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 		d.Detail += p.changed(d.Step)
 	}
 	return d
+}
+
+// misplaced reports whether an operation that keeps memory formats has a result in another one than PyTorch's. Other orders than those of a
+// format are not kept: there PyTorch's results are its own.
+func (p *Program) misplaced(d *Difference, ours, torch Value) bool {
+	if !strings.HasPrefix(d.Kind, "value") || !placing[d.Op] || len(torch.Order) < 4 || len(torch.Order) > 5 || slices.Contains(torch.Shape, 0) || slices.Equal(ours.Order, torch.Order) {
+		return false
+	}
+	for _, operand := range p.Steps[d.Step].uses() {
+		if !p.placed[operand] {
+			return false // they were not the same before
+		}
+	}
+	return torch.formatted()
+}
+
+// placing are the operations whose results have the memory format of their operands. Convolutions have too, but PyTorch's on the processor choose between
+// several implementations, of which some do not.
+var placing = map[string]bool{
+	"Abs": true, "Neg": true, "ReLU": true, "Exp": true, "Tanh": true, "Sigmoid": true, "AddScalar": true, "MulScalar": true, "Add": true, "Sub": true, "Mul": true,
+	"Maximum": true, "Where": true, "Lerp": true, "To": true, "Cat": true, "Clone": true, "Contiguous": true, "ToMemoryFormat": true, "Flip": true,
+	"MaxPool2d": true, "AvgPool2d": true, "AdaptiveAvgPool2d": true, "AdaptiveMaxPool2d": true,
+}
+
+// formatted reports whether the elements lie without gaps, the channels first or last.
+func (v *Value) formatted() bool {
+	n := len(v.Shape)
+	first, last := make([]int, n), []int{1}
+	for d := range n {
+		first[d] = n - 1 - d
+		if d < n-2 {
+			last = append(last, n-1-d)
+		}
+	}
+	last = append(last, 0)
+	for _, order := range [][]int{first, last} {
+		step, fits := 1, true
+		for _, d := range order {
+			fits = fits && (v.Shape[d] == 1 || v.Order[d] == step)
+			step *= v.Shape[d]
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
 }
 
 // secondOf reports whether a gradient is a second derivative.

@@ -3,6 +3,7 @@ package torchtest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,14 @@ func ints[T any](words []string, convert func(int64) T) []T {
 // format reads a tensor.
 func format(t *tensor.Tensor) (Value, error) {
 	v := Value{DType: t.DType().String(), Shape: t.Shape()}
+	if n := t.NDim(); n >= 2 {
+		v.Order = slices.Clone(t.Strides())
+		for d, size := range t.Shape() {
+			if size == 1 {
+				v.Order[d] = 0
+			}
+		}
+	}
 	words := make([]string, 0, t.Len())
 	if t.DType() == tensor.Int64 { // beyond what float64 holds
 		c, err := t.Contiguous()

@@ -208,6 +208,9 @@ func (g *generator) viewStep(shape []int) ([]int, []any) {
 	if n == 0 {
 		return []int{3}, []any{"select", 0, g.IntN(3)}
 	}
+	if n == 4 && g.chance(0.4) {
+		return base, []any{"last"}
+	}
 	d := g.IntN(n)
 	switch g.IntN(5) {
 	case 0:

@@ -13,7 +13,7 @@ import (
 // notCompared are methods of variables that no program calls, with the reason.
 var notCompared = map[string]string{
 	"Alive": "no operation", "Backward": "the end of a program", "DType": "no operation", "Dim": "no operation", "Float64s": "no operation", "Grad": "no operation",
-	"Graph": "no operation", "GradVariable": "no operation", "IsLeaf": "no operation", "Item": "no operation", "Keep": "lifetime", "Len": "no operation", "NDim": "no operation",
+	"Graph": "no operation", "GradVariable": "no operation", "IsLeaf": "no operation", "Item": "no operation", "Keep": "lifetime", "Len": "no operation", "MemoryFormat": "no operation", "NDim": "no operation",
 	"Parameter": "no operation", "RegisterHook": "Hook", "RegisterVariableHook": "Hook", "Release": "lifetime", "RequiresGrad": "no operation", "RetainGrad": "of the backward pass",
 	"Shape": "no operation", "String": "no operation", "Take": "lifetime", "Tensor": "no operation", "Version": "no operation",
 	"ZerosLike": "a constant", "OnesLike": "a constant", "FullLike": "a constant", "RandLike": "other random numbers", "RandNLike": "other random numbers",

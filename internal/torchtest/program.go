@@ -20,6 +20,8 @@ type Program struct {
 
 	huge  bool // has numbers whose squares overflow; set by Compare
 	large bool // has numbers greater than 1e6; likewise
+	// placed are the values whose strides are the same in both; likewise
+	placed map[string]bool
 }
 
 // Step makes an input, calls an operation or runs a layer. Its first result is the value "v3" if its ID is 3, others are "v3.1" and
@@ -91,6 +93,7 @@ type Value struct {
 	DType  string `json:"dtype"`
 	Shape  []int  `json:"shape,omitempty"`
 	Data   string `json:"data,omitempty"`   // the elements in row-major order
+	Order  []int  `json:"order,omitempty"`  // the strides, 0 of a single element, of 2 dimensions and more
 	Spread string `json:"spread,omitempty"` // how far each element moves if operations make rounding errors
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Makers of what few programs call: pieces and views of a least number of dimensions, special functions, volumes.
-var rareMakers = slices.Concat(times(2, raised), times(2, specialFunctions), times(2, volumes), times(1, rareNorms))
+var rareMakers = slices.Concat(times(2, raised), times(2, specialFunctions), times(2, volumes), times(1, rareNorms), times(6, formats))
 
 // raised are views of at least so many dimensions, pieces along one of the first, and orders turned around.
 func raised(g *generator) {
@@ -49,6 +49,56 @@ func specialFunctions(g *generator) {
 		g.call(op, v.name)
 	}
 }
+
+// formats are what images in a memory format go through.
+func formats(g *generator) {
+	v := g.info(g.like(dtypes[g.main], []int{g.small(), g.small(), 2 + g.IntN(3), 2 + g.IntN(3)}))
+	if g.chance(0.2) {
+		v = g.info(g.like(v.dtype, []int{g.small(), g.small(), g.small(), g.small()}))
+	}
+	name, ok := g.call("ToMemoryFormat", v.name, int(oneOf(g, tensor.ChannelsLast, tensor.ChannelsLast, tensor.ContiguousFormat)))
+	if !ok {
+		return
+	}
+	for range 1 + g.IntN(3) {
+		if g.ended {
+			return
+		}
+		x := g.info(name)
+		switch op := oneOf(g, "ReLU", "AddScalar", "Add", "Mul", "Maximum", "Cat", "Flip", "MaxPool2d", "AdaptiveAvgPool2d", "Conv2d", "Slice"); op {
+		case "ReLU":
+			name, ok = g.call(op, name)
+		case "AddScalar":
+			name, ok = g.call(op, name, 1.0)
+		case "Add", "Mul", "Maximum":
+			other := g.like(x.dtype, g.narrower(x.shape))
+			if g.chance(0.5) {
+				name, other = other, name
+			}
+			name, ok = g.call(op, name, other)
+		case "Cat":
+			name, ok = g.call(op, []string{name, g.like(x.dtype, x.shape)}, g.IntN(4))
+		case "Flip":
+			name, ok = g.call(op, name, []int{g.IntN(4)})
+		case "MaxPool2d":
+			name, ok = g.call(op, name, map[string]any{"Kernel": []int{1 + g.IntN(min(x.shape[2], x.shape[3]))}})
+		case "AdaptiveAvgPool2d":
+			name, ok = g.call(op, name, []int{1 + g.IntN(3), 1 + g.IntN(3)})
+		case "Conv2d":
+			if g.special > 0 {
+				return // as for convolutions
+			}
+			name, ok = g.call(op, name, g.like(x.dtype, []int{g.small(), x.shape[1], 1 + g.IntN(2), 1 + g.IntN(2)}), nil, tensor.Conv{Padding: []int{g.IntN(2)}})
+		case "Slice":
+			name, ok = g.call(op, name, 1+g.IntN(3), 0, 2, 1)
+		}
+		if !ok || len(g.info(name).shape) != 4 || product(g.info(name).shape) == 0 {
+			return
+		}
+	}
+}
+
+func (g *generator) small() int { return oneOf(g, 1, 2, 2, 3, 4) }
 
 func rareNorms(g *generator) {
 	if g.chance(0.5) {

@@ -242,6 +242,8 @@ func view(t array, v []any) (array, error) {
 		return t.Unsqueeze(n[0])
 	case "expand":
 		return t.Expand(n...)
+	case "last":
+		return t.ToMemoryFormat(tensor.ChannelsLast)
 	}
 	return nil, fmt.Errorf("no view %v", v[0])
 }

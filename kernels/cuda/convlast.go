@@ -6,8 +6,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Convolutions whose operands are written to the workspace with their channels last, for the kernels of src/conv_last.cu. Tensors have no
-// such layout of their own yet; the copies read and write each element of image and kernel once more.
+// Convolutions by the kernels of src/conv_last.cu, which read operands with their channels last. Those that lie so are read where they are; of others
+// the workspace has copies, which read and write each element of image and kernel once more.
 
 // lastKernels are those of a type, or nil.
 type lastKernels struct {
@@ -66,11 +66,40 @@ func (p *convolution) lastPitch() int {
 // images is how many images a product over places has.
 func (p *convolution) images() int { return p.n / max(1, p.axis[0].Size*p.axis[1].Size) }
 
-// lastSpace is the bytes of image, kernel and partial sums in the workspace, each at a multiple of 16.
+// lastSpace is the bytes of image, kernel and partial sums in the workspace, each at a multiple of 16. What is read where it is has none.
 func (p *convolution) lastSpace(d dtype.DType) (image, kernel, sums uint64) {
 	whole := func(n int) uint64 { return uint64(n*d.Size()+15) &^ 15 }
 	pitch := p.groups * p.lastPitch()
-	return whole(p.images() * p.rows * p.columns * pitch), whole(p.m * pitch * p.axis[0].Taps * p.axis[1].Taps), p.space(d)
+	if from := p.imagePlaces(p.lastPitch()); !from.last(p.right) {
+		image = whole(p.images() * p.rows * p.columns * pitch)
+	}
+	if !p.kernelLast() {
+		kernel = whole(p.m * pitch * p.axis[0].Taps * p.axis[1].Taps)
+	}
+	return image, kernel, p.space(d)
+}
+
+// imagePlaces is the image of a product over places; a group has a pitch of channels in a copy.
+func (p *convolution) imagePlaces(pitch int) places {
+	return places{p.images(), p.rows, p.columns, p.groups * p.channels(false), p.groups * pitch, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
+}
+
+// evenRows reports whether the rows of all groups have one distance.
+func (p *convolution) evenRows() bool { return p.groups == 1 || p.a[0] == p.m*p.a[1] }
+
+// kernelLast reports whether the kernel is read where it is.
+func (p *convolution) kernelLast() bool {
+	from := p.kernelPlaces(p.lastPitch())
+	return p.evenRows() && from.last(p.left)
+}
+
+// kernelPlaces is the kernel of all groups, if their rows have one distance, else that of one.
+func (p *convolution) kernelPlaces(pitch int) places {
+	rows := p.m
+	if p.evenRows() {
+		rows *= p.groups
+	}
+	return places{rows, p.axis[0].Taps, p.axis[1].Taps, p.channels(false), pitch, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}
 }
 
 // launchLast enqueues the product, and before it the copies of its operands; of the image only if an earlier phase has not made it.
@@ -78,17 +107,21 @@ func (p *convolution) launchLast(c *op.Call, k *convKernels, turned bool) error 
 	t := takeTask()
 	defer tasks.Put(t)
 	image, kernel, _ := p.lastSpace(c.Out[0].DType)
-	h, w, channels, pitch := &p.axis[0], &p.axis[1], p.channels(false), p.lastPitch()
+	h, w, pitch := &p.axis[0], &p.axis[1], p.lastPitch()
 	all := p.groups * pitch
 	q := *p
 	q.right, q.left, q.sums = c.Work.Ptr, c.Work.Ptr+device.Ptr(image), c.Work.Ptr+device.Ptr(image+kernel)
-	if !turned {
-		from := places{p.images(), p.rows, p.columns, p.groups * channels, all, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
+	switch from := p.imagePlaces(pitch); {
+	case from.last(p.right):
+		q.right = p.right
+	case !turned:
 		if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
 			return err
 		}
 	}
-	if err := p.turnKernel(t, c, k.last.turn, q.left, pitch); err != nil {
+	if p.kernelLast() {
+		q.left = p.left
+	} else if err := p.turnKernel(t, c, k.last.turn, q.left, pitch); err != nil {
 		return err
 	}
 	q.k = pitch * h.Taps * w.Taps
@@ -114,14 +147,14 @@ func (p *convolution) turnKernel(t *task, c *op.Call, k *kernel, dst device.Ptr,
 	h, w, channels := p.axis[0].Taps, p.axis[1].Taps, p.channels(false)
 	step, ok := line(h, p.a[3], w, p.a[4])
 	switch {
-	case p.groups == 1 || p.a[0] == p.m*p.a[1]:
-		from := places{p.groups * p.m, h, w, channels, pitch, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}
+	case p.evenRows():
+		from := p.kernelPlaces(pitch)
 		return from.turn(t, c, k, dst, p.left)
 	case ok:
 		from := places{p.groups, p.m, h * w, channels, pitch, [4]int{p.a[0], p.a[1], step, p.a[2]}}
 		return from.turn(t, c, k, dst, p.left)
 	}
-	from, size := places{p.m, h, w, channels, pitch, [4]int{p.a[1], p.a[3], p.a[4], p.a[2]}}, c.Out[0].DType.Size()
+	from, size := p.kernelPlaces(pitch), c.Out[0].DType.Size()
 	for g := range p.groups {
 		if err := from.turn(t, c, k, dst+device.Ptr(g*p.m*h*w*pitch*size), p.left+device.Ptr(g*p.a[0]*size)); err != nil {
 			return err
@@ -134,6 +167,21 @@ func (p *convolution) turnKernel(t *task, c *op.Call, k *kernel, dst device.Ptr,
 type places struct {
 	outer, middle, inner, channels, pitch int // a place of the copy has a pitch of elements
 	steps                                 [4]int
+}
+
+// last reports whether it lies at src as the copy would, with pieces at multiples of 16 bytes.
+func (p *places) last(src device.Ptr) bool {
+	if p.channels != p.pitch || uint64(src)%16 != 0 {
+		return false
+	}
+	expect := 1
+	for _, d := range [4]struct{ n, step int }{{p.channels, p.steps[3]}, {p.inner, p.steps[2]}, {p.middle, p.steps[1]}, {p.outer, p.steps[0]}} {
+		if d.n != 1 && d.step != expect {
+			return false
+		}
+		expect *= d.n
+	}
+	return true
 }
 
 // turn writes it to dst with the channels last.

@@ -49,7 +49,7 @@ func (g *kernelGradient) places(t *testing.T, dev device.Device, d dtype.DType, 
 	image, result, kernel := some(g.n*g.c*g.h*g.w, 7), some(g.n*g.o*oh*ow, 3), some(g.o*g.c/g.groups*g.kh*g.kw, 11)
 	x, ofX := guarded(m, d, image, g.n, g.c, g.h, g.w, g.last)
 	y, ofY := guarded(m, d, result, g.n, g.o, oh, ow, g.last)
-	w, _ := guarded(m, d, kernel, g.o, g.c/g.groups, g.kh, g.kw, false)
+	w, _ := guarded(m, d, kernel, g.o, g.c/g.groups, g.kh, g.kw, g.last)
 	want := g.wantPlaces(id, image, result, kernel)
 	c := op.Call{Op: id, Stream: dev.DefaultStream(), Out: []op.View{y}, In: []op.View{x, w}}
 	written, shape := ofY, [4]int{g.n, g.o, oh, ow}

@@ -6,8 +6,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// The gradient of a convolution's kernel by the kernels of src/conv_weight.cu: over operands with their channels last, of which the
-// workspace has copies, or of one tap over images whose places are a line.
+// The gradient of a convolution's kernel by the kernels of src/conv_weight.cu: over operands with their channels last, where they are
+// if they lie so and else in copies in the workspace, or of one tap over images whose places are a line.
 
 // weightKernels are those of a type, or nil: last and lines by rows of their tiles, as in weightTiles.
 type weightKernels struct {
@@ -42,7 +42,7 @@ type weightWay int
 
 const (
 	gathered weightWay = iota // element by element, by the kernels of src/conv.cu and src/conv_tensor.cu
-	lasting                   // from copies with the channels last
+	lasting                   // from places with the channels last
 	lined                     // from places in lines, where they are
 )
 
@@ -104,11 +104,26 @@ func wholeSums(n int) int { return blocksOf(n, weightWhole) * weightWhole }
 func (p *convolution) weightSpace(way weightWay, d dtype.DType) (left, right, spots, sums uint64) {
 	if way == lasting {
 		images := p.k / p.places()
-		left = uint64(p.k*p.groups*p.m*d.Size()+15) &^ 15
-		right = uint64(images*p.rows*p.columns*p.groups*p.channels(true)*d.Size()+15) &^ 15
+		if from := p.resultPlaces(); !from.last(p.left) {
+			left = uint64(p.k*p.groups*p.m*d.Size()+15) &^ 15
+		}
+		if from := p.sourcePlaces(); !from.last(p.right) {
+			right = uint64(images*p.rows*p.columns*p.groups*p.channels(true)*d.Size()+15) &^ 15
+		}
 		spots = uint64(blocksOf(p.k, lastChannels) * lastChannels * weightSpot)
 	}
 	return left, right, spots, uint64(p.splits*p.groups*wholeSums(p.m)*wholeSums(p.n)) * 4
+}
+
+// resultPlaces are the results of a product whose steps are places, and sourcePlaces its images.
+func (p *convolution) resultPlaces() places {
+	all := p.groups * p.m
+	return places{p.k / p.places(), p.axis[0].Size, p.axis[1].Size, all, all, [4]int{p.a[2], p.a[3], p.a[4], p.a[1]}}
+}
+
+func (p *convolution) sourcePlaces() places {
+	all := p.groups * p.channels(true)
+	return places{p.k / p.places(), p.rows, p.columns, all, all, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
 }
 
 // launchWeight enqueues the copies if there are any, the product, and the kernel that adds up its splits.
@@ -156,16 +171,17 @@ func weightShared(way weightWay, rows int) int {
 	return lastStages * (rows + weightColumns) * (lastChannels + 8) * 2
 }
 
-// turnWeight enqueues the copies of results and images to q's operands, and the spots of all places, with distances of b in pieces.
+// turnWeight enqueues the copies of results and images to q's operands, where they are needed, and the spots of all places, with distances of b in pieces.
 func (p *convolution) turnWeight(t *task, c *op.Call, k *convKernels, q *convolution, spots device.Ptr) error {
-	h, w, channels := &p.axis[0], &p.axis[1], p.channels(true)
-	images := p.k / p.places()
-	from := places{images, h.Size, w.Size, p.groups * p.m, p.groups * p.m, [4]int{p.a[2], p.a[3], p.a[4], p.a[1]}}
-	if err := from.turn(t, c, k.last.turn, q.left, p.left); err != nil {
+	channels := p.channels(true)
+	if from := p.resultPlaces(); from.last(p.left) {
+		q.left = p.left
+	} else if err := from.turn(t, c, k.last.turn, q.left, p.left); err != nil {
 		return err
 	}
-	from = places{images, p.rows, p.columns, p.groups * channels, p.groups * channels, [4]int{p.b[1], p.b[3], p.b[4], p.b[2]}}
-	if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
+	if from := p.sourcePlaces(); from.last(p.right) {
+		q.right = p.right
+	} else if err := from.turn(t, c, k.last.turn, q.right, p.right); err != nil {
 		return err
 	}
 	pieces := p.groups * channels / weightPiece

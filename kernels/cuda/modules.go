@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "14c657ff3e385b59c129770d04514a9405c7e535983c9fe19e9a00f98c8ef1a8"
+const inputsHash = "8cc262ce465c8671e6f4292acb110e5bf896d5b198aae04a2f3717494543a6ec"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -830,6 +830,14 @@ def times(op):
     return 32 if op.startswith("nn.") or op in LONG else 1
 
 
+# What keeps memory formats: compare.go has the same list, but for convolutions.
+PLACING = set("""Abs Neg ReLU Exp Tanh Sigmoid AddScalar MulScalar Add Sub Mul Maximum Where Lerp To Cat Clone Contiguous ToMemoryFormat Flip MaxPool2d AvgPool2d
+AdaptiveAvgPool2d AdaptiveMaxPool2d Conv2d""".split())
+FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
+OPS["ToMemoryFormat"] = lambda x, f: x.to(memory_format=FORMATS[f])
+EXACT.add("ToMemoryFormat")
+
+
 class Noise:
     def __init__(self, seed, half=False):
         self.g = torch.Generator().manual_seed(seed)
@@ -895,6 +903,8 @@ def view_of(t, views):
             t = OPS["Slice"](t, *a)
         elif op == "expand":
             t = t.expand(a)
+        elif op == "last":
+            t = t.to(memory_format=torch.channels_last)
         else:
             t = getattr(t, op)(*a)
     return t
@@ -952,7 +962,7 @@ class Run:
             r = OPS[op](*args)
         if not changes and not op.startswith("AtLeast") and any(r is a for a in args):
             r = r.view_as(r)  # a value of its own, as a variable is, on the same memory
-        if self.program.get("eager") and op != "Clone" and isinstance(r, torch.Tensor) and not shares(r, args):
+        if self.program.get("eager") and op not in PLACING and isinstance(r, torch.Tensor) and not shares(r, args):
             r = r.contiguous()  # as new results are in Cistern: whether Reshape copies one shows where it is changed in place
         if inexact and changes:
             r.data.copy_(self.noise.rough(r.data, *before))
@@ -1019,7 +1029,10 @@ class Run:
     def write(self, t):
         if t is None:
             return {"dtype": "none"}
-        return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data": text_of(t)}
+        r = {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data": text_of(t)}
+        if t.dim() >= 2:
+            r["order"] = [0 if n == 1 else s for n, s in zip(t.shape, t.stride())]
+        return r
 
     def backward(self, b):
         roots = [self.values[n] for n in b["of"]]

@@ -71,7 +71,7 @@ template <class C, class T> struct Last {
         b_bytes = column < p.n ? 16 : 0;
         to_b = (A + b_row * B_PITCH + piece) * 2;
         from = all + part.k + threadIdx.x * 2;
-        end = all + part.end;
+        end = all + (part.end + DEEP - 1) / DEEP * DEEP; // the table goes on to there: places behind the last one have no taps
 #pragma unroll
         for (u32 s = 0; s < 4; s++) find(s);
         gk_cp_async_commit();
