@@ -116,7 +116,7 @@ var functions = []Op{
 	{
 		Name: "Tan", Torch: "tan", Types: ToFloat, Autocast: "Float32",
 		Does: "is the tangent of t in radians",
-		Func: Func{Go: "math.Tan(a)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
+		Func: Func{Go: "math.Tan(a)", Float32: "sine32(fnTan, math.Tan)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
 		Gradients: []Gradient{{
 			OfOutput: true,
 			Func:     Func{Go: "g * (1 + a*a)", Float32: "function2(fnTanGrad)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
@@ -127,21 +127,21 @@ var functions = []Op{
 	{
 		Name: "Sinh", Torch: "sinh", Types: ToFloat, Autocast: "Float32",
 		Does:      "is the hyperbolic sine",
-		Func:      Func{Go: "math.Sinh(a)", CUDA: "sinh(a)", Slow: true, Reference: "math.Sinh(a)", Ulps: 4, Wild: true},
+		Func:      Func{Go: "math.Sinh(a)", Float32: "function1(fnSinh)", CUDA: "sinh(a)", Slow: true, Reference: "math.Sinh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{Rule: "sinhGrad", Uses: "input(0)"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.sinh()"},
 	},
 	{
 		Name: "Cosh", Torch: "cosh", Types: ToFloat, Autocast: "Float32",
 		Does:      "is the hyperbolic cosine",
-		Func:      Func{Go: "math.Cosh(a)", CUDA: "cosh(a)", Slow: true, Reference: "math.Cosh(a)", Ulps: 4, Wild: true},
+		Func:      Func{Go: "math.Cosh(a)", Float32: "function1(fnCosh)", CUDA: "cosh(a)", Slow: true, Reference: "math.Cosh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{Rule: "coshGrad", Uses: "input(0)"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.cosh()"},
 	},
 	{
 		Name: "Asin", Torch: "asin", Types: ToFloat, Autocast: "Float32",
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose sine is t",
-		Func: Func{Go: "asin64(a)", CUDA: "asin(a)", Slow: true, Reference: "math.Atan2(a, math.Sqrt((1-a)*(1+a)))", Ulps: 4, Wild: true},
+		Func: Func{Go: "asin64(a)", Float32: "function1(fnAsin)", CUDA: "asin(a)", Slow: true, Reference: "math.Atan2(a, math.Sqrt((1-a)*(1+a)))", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / math.Sqrt((1-a)*(1+a))", Float32: "function2(fnAsinGrad)", CUDA: "g / sqrt((1 - a) * (1 + a))", Reference: "1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
 			Formula: "g/sqrt(1-a*a)",
@@ -151,7 +151,7 @@ var functions = []Op{
 	{
 		Name: "Acos", Torch: "acos", Types: ToFloat, Autocast: "Float32",
 		Does: "is the angle in radians, from 0 to pi, whose cosine is t",
-		Func: Func{Go: "acos64(a)", CUDA: "acos(a)", Slow: true, Reference: "2 * math.Atan2(math.Sqrt(1-a), math.Sqrt(1+a))", Ulps: 4, Wild: true},
+		Func: Func{Go: "acos64(a)", Float32: "function1(fnAcos)", CUDA: "acos(a)", Slow: true, Reference: "2 * math.Atan2(math.Sqrt(1-a), math.Sqrt(1+a))", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "-g / math.Sqrt((1-a)*(1+a))", Float32: "function2(fnAcosGrad)", CUDA: "-g / sqrt((1 - a) * (1 + a))", Reference: "-1 / math.Sqrt((1-a)*(1+a))", Ulps: 4},
 			Formula: "-g/sqrt(1-a*a)",
@@ -161,7 +161,7 @@ var functions = []Op{
 	{
 		Name: "Atan", Torch: "atan", Types: ToFloat, Autocast: "Untouched",
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose tangent is t",
-		Func: Func{Go: "math.Atan(a)", CUDA: "atan2(a, (C)1)", Slow: true, Reference: "math.Atan(a)", Ulps: 4, Wild: true},
+		Func: Func{Go: "math.Atan(a)", Float32: "function1(fnAtan)", CUDA: "atan2(a, (C)1)", Slow: true, Reference: "math.Atan(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / (1 + a*a)", Float32: "function2(fnAtanGrad)", CUDA: "g / (1 + a * a)", Reference: "1 / (1 + a*a)", Ulps: 4},
 			Formula: "g/(1+a*a)",
@@ -171,7 +171,7 @@ var functions = []Op{
 	{
 		Name: "Asinh", Torch: "asinh", Types: ToFloat, Autocast: "Untouched",
 		Does: "is the inverse of the hyperbolic sine",
-		Func: Func{Go: "math.Asinh(a)", CUDA: "asinh(a)", Slow: true, Reference: "math.Asinh(a)", Ulps: 4, Wild: true},
+		Func: Func{Go: "math.Asinh(a)", Float32: "function1(fnAsinh)", CUDA: "asinh(a)", Slow: true, Reference: "math.Asinh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / math.Sqrt(a*a+1)", Float32: "function2(fnAsinhGrad)", CUDA: "g / sqrt(a * a + 1)", Reference: "1 / math.Sqrt(a*a+1)", Ulps: 4},
 			Formula: "g/sqrt(a*a+1)",
@@ -181,7 +181,7 @@ var functions = []Op{
 	{
 		Name: "Acosh", Torch: "acosh", Types: ToFloat, Autocast: "Untouched",
 		Does: "is the inverse of the hyperbolic cosine, not negative, and NaN below 1",
-		Func: Func{Go: "math.Acosh(a)", CUDA: "acosh(a)", Slow: true, Reference: "math.Acosh(a)", Ulps: 4, Wild: true},
+		Func: Func{Go: "math.Acosh(a)", Float32: "function1(fnAcosh)", CUDA: "acosh(a)", Slow: true, Reference: "math.Acosh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / math.Abs(math.Sqrt((a-1)*(a+1)))", Float32: "function2(fnAcoshGrad)", CUDA: "g / abs(sqrt((a - 1) * (a + 1)))", Reference: "1 / math.Abs(math.Sqrt((a-1)*(a+1)))", Ulps: 4}, // at -1 the root is -0
 			Formula: "g/sqrt(a*a-1)",
@@ -191,7 +191,7 @@ var functions = []Op{
 	{
 		Name: "Atanh", Torch: "atanh", Types: ToFloat, Autocast: "Untouched",
 		Does: "is the inverse of the hyperbolic tangent, infinite at -1 and 1, and NaN beyond",
-		Func: Func{Go: "math.Atanh(a)", CUDA: "atanh(a)", Slow: true, Reference: "math.Atanh(a)", Ulps: 4, Wild: true},
+		Func: Func{Go: "math.Atanh(a)", Float32: "function1(fnAtanh)", CUDA: "atanh(a)", Slow: true, Reference: "math.Atanh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
 			Func:    Func{Go: "g / ((1 - a) * (1 + a))", Float32: "function2(fnAtanhGrad)", CUDA: "g / ((1 - a) * (1 + a))", Reference: "1 / ((1 - a) * (1 + a))", Ulps: 4},
 			Formula: "g/(1-a*a)",
@@ -244,7 +244,7 @@ var functions = []Op{
 		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); in bfloat16 the bounds " +
 			"are not rounded, so that 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
 		Func: Func{
-			Go: "logit64(a, eps)", CUDA: "logit(a, eps)", Slow: true, Double: true,
+			Go: "logit64(a, eps)", Float32: "logit32", CUDA: "logit(a, eps)", Slow: true, Double: true,
 			Reference: "logitOf(a, eps)", Scale: "1", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
@@ -259,7 +259,7 @@ var functions = []Op{
 	{
 		Name: "Xlogy", Torch: "xlogy", Second: "u", Types: ToFloat, Autocast: "Untouched",
 		Does: "is t*log(u), and 0 where t is 0, unless u is NaN",
-		Func: Func{Go: "xlogy64(a, b)", CUDA: "xlogy(a, b)", Reference: "xlogyOf(a, b)", Ulps: 3, Wild: true},
+		Func: Func{Go: "xlogy64(a, b)", Float32: "function2(fnXlogy)", CUDA: "xlogy(a, b)", Reference: "xlogyOf(a, b)", Ulps: 3, Wild: true},
 		Gradients: []Gradient{
 			{Func: Func{Go: "xlogyGrad64(g, a, b)", CUDA: "xlogy_grad(g, a, b)", Reference: "xlogySlope(g, a, b)", Ulps: 3}, Formula: "g*log(b), and 0 where a is 0 and b <= 0, or g is 0"},
 			{Func: Func{Go: "g * a / b", CUDA: "g * a / b", Reference: "a / b", Ulps: 3}, Formula: "g*a/b"},
@@ -269,7 +269,7 @@ var functions = []Op{
 	{
 		Name: "Atan2", Torch: "atan2", Types: ToFloat, Second: "x", Autocast: "WidestInput",
 		Does: "is the angle, from -pi to pi, of the point with the coordinates x and t",
-		Func: Func{Go: "atan2of64(a, b)", CUDA: "atan2(a, b)", Slow: true, Reference: "math.Copysign(math.Atan2(math.Abs(a), b), a)", Ulps: 4},
+		Func: Func{Go: "atan2of64(a, b)", Float32: "function2(fnAtan2)", CUDA: "atan2(a, b)", Slow: true, Reference: "math.Copysign(math.Atan2(math.Abs(a), b), a)", Ulps: 4},
 		Gradients: []Gradient{
 			{Func: Func{Go: "g * b / (a*a + b*b)", CUDA: "g * b / (a * a + b * b)", Reference: "b / (a*a + b*b)", Ulps: 4}, Formula: "g*b/(a*a+b*b)"},
 			{Func: Func{Go: "-g * a / (a*a + b*b)", CUDA: "-g * a / (a * a + b * b)", Reference: "-a / (a*a + b*b)", Ulps: 4}, Formula: "-g*a/(a*a+b*b)"},
@@ -280,7 +280,7 @@ var functions = []Op{
 		Name: "LogAddExp", Torch: "logaddexp", Types: OnlyFloats, Second: "u", Autocast: "Untouched",
 		Does: "is log(exp(t) + exp(u)), without overflow",
 		Func: Func{
-			Go: "logAddExp64(a, b)", CUDA: "log_add_exp(a, b)",
+			Go: "logAddExp64(a, b)", Float32: "function2(fnLogAddExp)", CUDA: "log_add_exp(a, b)",
 			Reference: "logAddExp(a, b)", Scale: "math.Max(math.Abs(a), math.Abs(b))", Ulps: 4,
 		},
 		Gradients: []Gradient{

@@ -41,9 +41,9 @@
 //
 // # Accuracy
 //
-// Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid within 2.4, silu 3.1, mish
-// and the tanh approximation of gelu 4, erfc 5.6 and gelu 6.3, where the value is small beside what it is made of. Powers are computed in
-// float64 and rounded once. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
+// Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid within 2.4, tan 2.8, silu 3.1,
+// mish and the tanh approximation of gelu 4, erfc 5.6 and gelu 6.3, where the value is small beside what it is made of; LogAddExp near 0
+// within two of the greater input. Powers and the inverses of hyperbolic functions are computed in float64 and rounded once. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
 // in float64 and rounded once. Sums of floats accumulate in float64. Matrix products accumulate in their own type (half precision in
 // float32), and so do convolutions, but for those of 3x3 that winograd.go computes in tiles: their largest error is about 1e-5 of the
 // root of the mean square of all results, ten times that of a sum of products; tests allow 5e-5. host.Device.SetExactConvolutions turns

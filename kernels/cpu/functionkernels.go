@@ -66,10 +66,32 @@ func powScalar32(dst, a []float32, c *op.Call) {
 	}
 }
 
+// logit32 has the bounds in float64, in which 1-eps differs from 1: those of float32 are the numbers between them.
+func logit32(dst, a []float32, c *op.Call) {
+	s := logitScalars(c.F[0])
+	apply(fnLogit, dst, a[:len(dst)], nil, nil, &s)
+}
+
+func logitScalars(eps float64) (s functionScalars) {
+	if eps < 0 {
+		s.narrow = [4]float32{float32(math.Inf(-1)), float32(math.Inf(1))}
+		return s
+	}
+	lo, hi := float32(eps), float32(1-eps)
+	if float64(lo) < eps {
+		lo = math.Nextafter32(lo, float32(math.Inf(1)))
+	}
+	if float64(hi) > 1-eps {
+		hi = math.Nextafter32(hi, float32(math.Inf(-1)))
+	}
+	s.narrow = [4]float32{lo, hi, float32(logit64(-1, eps)), float32(logit64(2, eps))}
+	return s
+}
+
 // sineLimit is the greatest argument whose quadrant is found in float64.
 const sineLimit = 0x1p50
 
-// sine32 makes the kernel of a sine or cosine: greater arguments are computed one by one.
+// sine32 makes the kernel of a sine, cosine or tangent: greater arguments are computed one by one.
 func sine32(f functionID, far func(float64) float64) kernel1[float32, float32] {
 	return func(dst, a []float32, _ *op.Call) {
 		var piece [256]float32

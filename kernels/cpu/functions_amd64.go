@@ -29,6 +29,26 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		sinAVX2(n, dst, a, b, c, s)
 	case fnCos:
 		cosAVX2(n, dst, a, b, c, s)
+	case fnTan:
+		tanAVX2(n, dst, a, b, c, s)
+	case fnAsin:
+		asinAVX2(n, dst, a, b, c, s)
+	case fnAcos:
+		acosAVX2(n, dst, a, b, c, s)
+	case fnAtan:
+		atanAVX2(n, dst, a, b, c, s)
+	case fnAtan2:
+		atan2AVX2(n, dst, a, b, c, s)
+	case fnSinh:
+		sinhAVX2(n, dst, a, b, c, s)
+	case fnCosh:
+		coshAVX2(n, dst, a, b, c, s)
+	case fnAsinh:
+		asinhAVX2(n, dst, a, b, c, s)
+	case fnAcosh:
+		acoshAVX2(n, dst, a, b, c, s)
+	case fnAtanh:
+		atanhAVX2(n, dst, a, b, c, s)
 	case fnTanh:
 		tanhAVX2(n, dst, a, b, c, s)
 	case fnTanhGrad:
@@ -55,6 +75,12 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		logSigmoidAVX2(n, dst, a, b, c, s)
 	case fnLogSigmoidGrad:
 		logSigmoidGradAVX2(n, dst, a, b, c, s)
+	case fnLogAddExp:
+		logAddExpAVX2(n, dst, a, b, c, s)
+	case fnLogit:
+		logitAVX2(n, dst, a, b, c, s)
+	case fnXlogy:
+		xlogyAVX2(n, dst, a, b, c, s)
 	case fnElu:
 		eluAVX2(n, dst, a, b, c, s)
 	case fnEluGrad:
@@ -241,6 +267,36 @@ func sinAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 func cosAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
+func tanAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func asinAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func acosAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atanAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atan2AVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func sinhAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func coshAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func asinhAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func acoshAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atanhAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
 func tanhAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
@@ -278,6 +334,15 @@ func logSigmoidAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func logSigmoidGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func logAddExpAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func logitAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func xlogyAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func eluAVX2(n int, dst, a, b, c *float32, s *functionScalars)

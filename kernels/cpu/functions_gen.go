@@ -18,6 +18,16 @@ const (
 	fnReciprocal                         // 1/a
 	fnSin                                // the sine
 	fnCos                                // the cosine
+	fnTan                                // the tangent
+	fnAsin                               // the arcsine
+	fnAcos                               // the arccosine
+	fnAtan                               // the arctangent
+	fnAtan2                              // the angle of the point with the coordinates b and a
+	fnSinh                               // the hyperbolic sine
+	fnCosh                               // the hyperbolic cosine
+	fnAsinh                              // the inverse of the hyperbolic sine
+	fnAcosh                              // the inverse of the hyperbolic cosine
+	fnAtanh                              // the inverse of the hyperbolic tangent
 	fnTanh                               // the hyperbolic tangent
 	fnTanhGrad                           // a*(1-b*b)
 	fnSigmoid                            // 1/(1+exp(-a))
@@ -31,6 +41,9 @@ const (
 	fnSoftplusGrad                       // a times the derivative of softplusScaled at b
 	fnLogSigmoid                         // log(sigmoid(a))
 	fnLogSigmoidGrad                     // a*sigmoid(-b)
+	fnLogAddExp                          // log(exp(a)+exp(b))
+	fnLogit                              // log(a/(1-a)) of an a between two bounds, else two numbers
+	fnXlogy                              // a*log(b), and 0 where a is 0 unless b is NaN
 	fnElu                                // a where it is positive, else alpha*(exp(a)-1), both times scale
 	fnEluGrad                            // a*scale where b is positive, else a*alpha*exp(b)
 	fnErf                                // the error function
@@ -121,6 +134,16 @@ var functionNames = [functionCount]string{
 	fnReciprocal:       "reciprocal",
 	fnSin:              "sin",
 	fnCos:              "cos",
+	fnTan:              "tan",
+	fnAsin:             "asin",
+	fnAcos:             "acos",
+	fnAtan:             "atan",
+	fnAtan2:            "atan2",
+	fnSinh:             "sinh",
+	fnCosh:             "cosh",
+	fnAsinh:            "asinh",
+	fnAcosh:            "acosh",
+	fnAtanh:            "atanh",
 	fnTanh:             "tanh",
 	fnTanhGrad:         "tanhGrad",
 	fnSigmoid:          "sigmoid",
@@ -134,6 +157,9 @@ var functionNames = [functionCount]string{
 	fnSoftplusGrad:     "softplusGrad",
 	fnLogSigmoid:       "logSigmoid",
 	fnLogSigmoidGrad:   "logSigmoidGrad",
+	fnLogAddExp:        "logAddExp",
+	fnLogit:            "logit",
+	fnXlogy:            "xlogy",
 	fnElu:              "elu",
 	fnEluGrad:          "eluGrad",
 	fnErf:              "erf",
@@ -236,6 +262,26 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		sinLoop(dst, a, b, c, s)
 	case fnCos:
 		cosLoop(dst, a, b, c, s)
+	case fnTan:
+		tanLoop(dst, a, b, c, s)
+	case fnAsin:
+		asinLoop(dst, a, b, c, s)
+	case fnAcos:
+		acosLoop(dst, a, b, c, s)
+	case fnAtan:
+		atanLoop(dst, a, b, c, s)
+	case fnAtan2:
+		atan2Loop(dst, a, b, c, s)
+	case fnSinh:
+		sinhLoop(dst, a, b, c, s)
+	case fnCosh:
+		coshLoop(dst, a, b, c, s)
+	case fnAsinh:
+		asinhLoop(dst, a, b, c, s)
+	case fnAcosh:
+		acoshLoop(dst, a, b, c, s)
+	case fnAtanh:
+		atanhLoop(dst, a, b, c, s)
 	case fnTanh:
 		tanhLoop(dst, a, b, c, s)
 	case fnTanhGrad:
@@ -262,6 +308,12 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		logSigmoidLoop(dst, a, b, c, s)
 	case fnLogSigmoidGrad:
 		logSigmoidGradLoop(dst, a, b, c, s)
+	case fnLogAddExp:
+		logAddExpLoop(dst, a, b, c, s)
+	case fnLogit:
+		logitLoop(dst, a, b, c, s)
+	case fnXlogy:
+		xlogyLoop(dst, a, b, c, s)
 	case fnElu:
 		eluLoop(dst, a, b, c, s)
 	case fnEluGrad:
@@ -848,6 +900,472 @@ func cosLoop(dst, a, _, _ []float32, _ *functionScalars) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = cosElement(a[i])
+	}
+}
+
+// tanElement is the tangent.
+func tanElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v5, v6 := quadrantOf(v4)
+	v7 := float32(v6 * v6)
+	v10 := fma32(0.005427528, v7, -0.002167646)
+	v12 := fma32(v10, v7, 0.012722139)
+	v14 := fma32(v12, v7, 0.020511225)
+	v16 := fma32(v14, v7, 0.054218046)
+	v18 := fma32(v16, v7, 0.13331187)
+	v20 := fma32(v18, v7, 0.33333394)
+	v21 := float32(v6 * v7)
+	v22 := fma32(v21, v20, v6)
+	v23 := v5 << 31
+	v24 := math.Float32frombits(v23)
+	v26 := -1 / v22
+	v27 := pick[float32](math.Signbit(float64(v24)), v26, v22)
+	v28 := math.Float32bits(v27)
+	v30 := v1 & 0x80000000
+	v31 := v28 ^ v30
+	v32 := math.Float32frombits(v31)
+	return v32
+}
+
+func tanLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = tanElement(a[i])
+	}
+}
+
+// asinElement is the arcsine.
+func asinElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v6 := v4 > 0.5
+	v7 := fnma32(0.5, v4, 0.5)
+	v8 := float32(v4 * v4)
+	v9 := pick[float32](v6, v7, v8)
+	v10 := float32(math.Sqrt(float64(v9)))
+	v11 := pick[float32](v6, v10, v4)
+	v14 := fma32(0.042166308, v9, 0.024179514)
+	v16 := fma32(v14, v9, 0.045470376)
+	v18 := fma32(v16, v9, 0.074952975)
+	v20 := fma32(v18, v9, 0.16666752)
+	v21 := float32(v11 * v9)
+	v22 := float32(v21 * v20)
+	v25 := fnma32(2, v11, 0.7853982)
+	v27 := fnma32(2, v22, -2.9140926e-08)
+	v28 := v25 + v27
+	v29 := v28 + 0.7853982
+	v30 := v11 + v22
+	v31 := pick[float32](v6, v29, v30)
+	v33 := v1 & 0x80000000
+	v34 := math.Float32bits(v31)
+	v35 := v34 | v33
+	v36 := math.Float32frombits(v35)
+	return v36
+}
+
+func asinLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = asinElement(a[i])
+	}
+}
+
+// acosElement is the arccosine.
+func acosElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v6 := v4 > 0.5
+	v7 := fnma32(0.5, v4, 0.5)
+	v8 := float32(v4 * v4)
+	v9 := pick[float32](v6, v7, v8)
+	v10 := float32(math.Sqrt(float64(v9)))
+	v11 := pick[float32](v6, v10, v4)
+	v14 := fma32(0.042166308, v9, 0.024179514)
+	v16 := fma32(v14, v9, 0.045470376)
+	v18 := fma32(v16, v9, 0.074952975)
+	v20 := fma32(v18, v9, 0.16666752)
+	v21 := float32(v11 * v9)
+	v22 := float32(v21 * v20)
+	v23 := v11 + v22
+	v24 := v23 + v23
+	v25 := pick[float32](v6, v24, v23)
+	v28 := pick[float32](math.Signbit(float64(v0)), 3.1415927, 0)
+	v30 := pick[float32](v6, v28, 1.5707964)
+	v32 := v1 & 0x80000000
+	v34 := pick[uint32](v6, 0x0, 0x80000000)
+	v35 := v32 ^ v34
+	v36 := math.Float32bits(v25)
+	v37 := v36 ^ v35
+	v38 := math.Float32frombits(v37)
+	v40 := fma32(v30, -2.7827534e-08, v38)
+	v41 := v30 + v40
+	return v41
+}
+
+func acosLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = acosElement(a[i])
+	}
+}
+
+// atanElement is the arctangent.
+func atanElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v6 := least32(1, v4)
+	v7 := most32(1, v4)
+	v8 := v6 / v7
+	v9 := float32(v8 * v8)
+	v12 := fma32(-0.001793619, v9, 0.010914594)
+	v14 := fma32(v12, v9, -0.031177824)
+	v16 := fma32(v14, v9, 0.05795757)
+	v18 := fma32(v16, v9, -0.08403449)
+	v20 := fma32(v18, v9, 0.10952185)
+	v22 := fma32(v20, v9, -0.14264241)
+	v24 := fma32(v22, v9, 0.19998549)
+	v26 := fma32(v24, v9, -0.333333)
+	v27 := float32(v8 * v9)
+	v28 := fma32(v27, v26, v8)
+	v29 := v4 > 1
+	v30 := math.Float32bits(v28)
+	v31 := maskBits32(v29)
+	v33 := v31 & 0x80000000
+	v34 := v30 ^ v33
+	v35 := math.Float32frombits(v34)
+	v37 := math.Float32bits(1.5707964)
+	v38 := v31 & v37
+	v39 := math.Float32frombits(v38)
+	v41 := math.Float32bits(-4.371139e-08)
+	v42 := v31 & v41
+	v43 := math.Float32frombits(v42)
+	v44 := v35 + v43
+	v45 := v39 + v44
+	v46 := v1 & 0x80000000
+	v47 := math.Float32bits(v45)
+	v48 := v47 | v46
+	v49 := math.Float32frombits(v48)
+	return v49
+}
+
+func atanLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = atanElement(a[i])
+	}
+}
+
+// atan2Element is the angle of the point with the coordinates b and a.
+func atan2Element(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := math.Float32bits(v0)
+	v4 := v2 & 0x7fffffff
+	v5 := math.Float32frombits(v4)
+	v6 := math.Float32bits(v1)
+	v7 := v6 & 0x7fffffff
+	v8 := math.Float32frombits(v7)
+	v11 := most32(v5, v8)
+	v12 := least32(v5, v8)
+	v13 := v12 / v11
+	v14 := v5 == v8
+	v15 := pick[float32](v14, 1, v13)
+	v16 := v11 == 0
+	v17 := pick[float32](v16, 0, v15)
+	v18 := float32(v17 * v17)
+	v21 := fma32(-0.001793619, v18, 0.010914594)
+	v23 := fma32(v21, v18, -0.031177824)
+	v25 := fma32(v23, v18, 0.05795757)
+	v27 := fma32(v25, v18, -0.08403449)
+	v29 := fma32(v27, v18, 0.10952185)
+	v31 := fma32(v29, v18, -0.14264241)
+	v33 := fma32(v31, v18, 0.19998549)
+	v35 := fma32(v33, v18, -0.333333)
+	v36 := float32(v17 * v18)
+	v37 := fma32(v36, v35, v17)
+	v38 := v5 > v8
+	v39 := maskBits32(v38)
+	v40 := v39 ^ v6
+	v42 := v40 & 0x80000000
+	v43 := math.Float32bits(v37)
+	v44 := v43 ^ v42
+	v45 := math.Float32frombits(v44)
+	v48 := pick[float32](math.Signbit(float64(v1)), 3.1415927, 0)
+	v49 := pick[float32](v38, 1.5707964, v48)
+	v51 := fma32(v49, -2.7827534e-08, v45)
+	v52 := v49 + v51
+	v53 := v5 + v8
+	v54 := v53 != v53
+	v55 := pick[float32](v54, v53, v52)
+	v56 := v2 & 0x80000000
+	v57 := math.Float32bits(v55)
+	v58 := v57 | v56
+	v59 := math.Float32frombits(v58)
+	return v59
+}
+
+func atan2Loop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = atan2Element(a[i], b[i])
+	}
+}
+
+// sinhElement is the hyperbolic sine.
+func sinhElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v5 := float32(v4 * v4)
+	v6 := float32(v4 * v5)
+	v9 := fma32(2.8169513e-06, v5, 0.0001983616)
+	v11 := fma32(v9, v5, 0.00833335)
+	v13 := fma32(v11, v5, 0.16666667)
+	v14 := fma32(v6, v13, v4)
+	v16 := least32(90, v4)
+	v18 := float32(v16 * 1.442695)
+	v19 := float32(math.RoundToEven(float64(v18)))
+	v21 := fnma32(v19, 0.6933594, v16)
+	v23 := fnma32(v19, -0.00021219444, v21)
+	v24 := float32(v23 * v23)
+	v27 := fma32(0.001381454, v23, 0.008368745)
+	v29 := fma32(v27, v23, 0.04166839)
+	v31 := fma32(v29, v23, 0.16666521)
+	v33 := fma32(v31, v23, 0.49999994)
+	v34 := fma32(v24, v33, v23)
+	v36 := v19 - 1
+	v37 := toInteger32(v36)
+	v38 := uint32(int32(v37) >> 1)
+	v40 := v38 + 0x7f
+	v41 := v40 << 23
+	v42 := math.Float32frombits(v41)
+	v43 := v37 - v38
+	v44 := v43 + 0x7f
+	v45 := v44 << 23
+	v46 := math.Float32frombits(v45)
+	v47 := fma32(v34, v42, v42)
+	v48 := float32(v47 * v46)
+	v50 := 0.25 / v48
+	v51 := v48 - v50
+	v52 := v4 < 1
+	v53 := pick[float32](v52, v14, v51)
+	v55 := v1 & 0x80000000
+	v56 := math.Float32bits(v53)
+	v57 := v56 | v55
+	v58 := math.Float32frombits(v57)
+	return v58
+}
+
+func sinhLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = sinhElement(a[i])
+	}
+}
+
+// coshElement is the hyperbolic cosine.
+func coshElement(a float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v3 := v1 & 0x7fffffff
+	v4 := math.Float32frombits(v3)
+	v6 := least32(90, v4)
+	v8 := float32(v6 * 1.442695)
+	v9 := float32(math.RoundToEven(float64(v8)))
+	v11 := fnma32(v9, 0.6933594, v6)
+	v13 := fnma32(v9, -0.00021219444, v11)
+	v14 := float32(v13 * v13)
+	v17 := fma32(0.001381454, v13, 0.008368745)
+	v19 := fma32(v17, v13, 0.04166839)
+	v21 := fma32(v19, v13, 0.16666521)
+	v23 := fma32(v21, v13, 0.49999994)
+	v24 := fma32(v14, v23, v13)
+	v26 := v9 - 1
+	v27 := toInteger32(v26)
+	v28 := uint32(int32(v27) >> 1)
+	v30 := v28 + 0x7f
+	v31 := v30 << 23
+	v32 := math.Float32frombits(v31)
+	v33 := v27 - v28
+	v34 := v33 + 0x7f
+	v35 := v34 << 23
+	v36 := math.Float32frombits(v35)
+	v37 := fma32(v24, v32, v32)
+	v38 := float32(v37 * v36)
+	v40 := 0.25 / v38
+	v41 := v38 + v40
+	return v41
+}
+
+func coshLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = coshElement(a[i])
+	}
+}
+
+// asinhElement is the inverse of the hyperbolic sine.
+func asinhElement(a float32) float32 {
+	v0 := float64(a)
+	v1 := math.Float64bits(v0)
+	v3 := v1 & 0x7fffffffffffffff
+	v4 := math.Float64frombits(v3)
+	v6 := fma64(v4, v4, 1)
+	v7 := float64(math.Sqrt(float64(v6)))
+	v8 := v4 + v7
+	v9 := math.Float64bits(v8)
+	v11 := v9 - 0x3fe6a09e00000000
+	v13 := v11 + 0x4000000000000000
+	v14 := v13 >> 52
+	v16 := v14 - 0x400
+	v17 := v16 << 52
+	v18 := v9 - v17
+	v19 := math.Float64frombits(v18)
+	v20 := v19 - 1
+	v21 := v19 + 1
+	v22 := v20 / v21
+	v23 := float64(v22 * v22)
+	v26 := fma64(0.3407521175577688, v23, 0.41167158905242557)
+	v28 := fma64(v26, v23, 0.5770836026611524)
+	v30 := fma64(v28, v23, 0.9617966732564995)
+	v32 := fma64(v30, v23, 2.885390081790145)
+	v34 := v14 | 0x4330000000000000
+	v35 := math.Float64frombits(v34)
+	v37 := v35 - 4.50359962737152e+15
+	v38 := fma64(v22, v32, v37)
+	v40 := v8 < math.Float64frombits(0x7ff0000000000000)
+	v41 := pick[float64](v40, v38, v8)
+	v43 := v8 == 0
+	v45 := pick[float64](v43, math.Float64frombits(0xfff0000000000000), v41)
+	v47 := float64(v45 * 0.6931471805599453)
+	v48 := float64(v4 * v4)
+	v49 := float64(v48 * v4)
+	v51 := fma64(v49, -0.16666666666666666, v4)
+	v53 := v4 < 0.0009765625
+	v54 := pick[float64](v53, v51, v47)
+	v55 := math.Float64bits(v54)
+	v57 := v1 & 0x8000000000000000
+	v58 := v55 | v57
+	v59 := math.Float64frombits(v58)
+	return float32(v59)
+}
+
+func asinhLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = asinhElement(a[i])
+	}
+}
+
+// acoshElement is the inverse of the hyperbolic cosine.
+func acoshElement(a float32) float32 {
+	v0 := float64(a)
+	v2 := v0 - 1
+	v3 := v0 + 1
+	v4 := float64(v2 * v3)
+	v5 := float64(math.Sqrt(float64(v4)))
+	v6 := v0 + v5
+	v7 := math.Float64bits(v6)
+	v9 := v7 - 0x3fe6a09e00000000
+	v11 := v9 + 0x4000000000000000
+	v12 := v11 >> 52
+	v14 := v12 - 0x400
+	v15 := v14 << 52
+	v16 := v7 - v15
+	v17 := math.Float64frombits(v16)
+	v19 := v12 | 0x4330000000000000
+	v20 := math.Float64frombits(v19)
+	v22 := v20 - 4.50359962737152e+15
+	v23 := v17 - 1
+	v24 := v17 + 1
+	v25 := v23 / v24
+	v26 := float64(v25 * v25)
+	v29 := fma64(0.3407521175577688, v26, 0.41167158905242557)
+	v31 := fma64(v29, v26, 0.5770836026611524)
+	v33 := fma64(v31, v26, 0.9617966732564995)
+	v35 := fma64(v33, v26, 2.885390081790145)
+	v36 := fma64(v25, v35, v22)
+	v38 := v6 < math.Float64frombits(0x7ff0000000000000)
+	v39 := pick[float64](v38, v36, v6)
+	v41 := v6 == 0
+	v43 := pick[float64](v41, math.Float64frombits(0xfff0000000000000), v39)
+	v45 := float64(v43 * 0.6931471805599453)
+	v46 := v0 < 1
+	v48 := pick[float64](v46, math.Float64frombits(0x7ff8000000000001), v45)
+	return float32(v48)
+}
+
+func acoshLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = acoshElement(a[i])
+	}
+}
+
+// atanhElement is the inverse of the hyperbolic tangent.
+func atanhElement(a float32) float32 {
+	v0 := float64(a)
+	v1 := math.Float64bits(v0)
+	v3 := v1 & 0x7fffffffffffffff
+	v4 := math.Float64frombits(v3)
+	v6 := 1 + v4
+	v7 := 1 - v4
+	v8 := v6 / v7
+	v9 := math.Float64bits(v8)
+	v11 := v9 - 0x3fe6a09e00000000
+	v13 := v11 + 0x4000000000000000
+	v14 := v13 >> 52
+	v16 := v14 - 0x400
+	v17 := v16 << 52
+	v18 := v9 - v17
+	v19 := math.Float64frombits(v18)
+	v20 := v19 - 1
+	v21 := v19 + 1
+	v22 := v20 / v21
+	v23 := float64(v22 * v22)
+	v26 := fma64(0.3407521175577688, v23, 0.41167158905242557)
+	v28 := fma64(v26, v23, 0.5770836026611524)
+	v30 := fma64(v28, v23, 0.9617966732564995)
+	v32 := fma64(v30, v23, 2.885390081790145)
+	v34 := v14 | 0x4330000000000000
+	v35 := math.Float64frombits(v34)
+	v37 := v35 - 4.50359962737152e+15
+	v38 := fma64(v22, v32, v37)
+	v40 := v8 < math.Float64frombits(0x7ff0000000000000)
+	v41 := pick[float64](v40, v38, v8)
+	v43 := v8 == 0
+	v45 := pick[float64](v43, math.Float64frombits(0xfff0000000000000), v41)
+	v47 := float64(v45 * 0.6931471805599453)
+	v49 := float64(v47 * 0.5)
+	v50 := v4 > 1
+	v52 := pick[float64](v50, math.Float64frombits(0x7ff8000000000001), v49)
+	v53 := float64(v4 * v4)
+	v54 := float64(v53 * v4)
+	v56 := fma64(v54, 0.3333333333333333, v4)
+	v58 := v4 < 0.0009765625
+	v59 := pick[float64](v58, v56, v52)
+	v60 := math.Float64bits(v59)
+	v62 := v1 & 0x8000000000000000
+	v63 := v60 | v62
+	v64 := math.Float64frombits(v63)
+	return float32(v64)
+}
+
+func atanhLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = atanhElement(a[i])
 	}
 }
 
@@ -1588,6 +2106,208 @@ func logSigmoidGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
 	b = b[:len(dst)]
 	for i := range dst {
 		dst[i] = logSigmoidGradElement(a[i], b[i])
+	}
+}
+
+// logAddExpElement is log(exp(a)+exp(b)).
+func logAddExpElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := v0 == v1
+	v4 := v0 - v1
+	v5 := pick[float32](v2, 0, v4)
+	v6 := most32(v0, v1)
+	v7 := math.Float32bits(v5)
+	v9 := v7 | 0x80000000
+	v10 := math.Float32frombits(v9)
+	v12 := most32(-170, v10)
+	v14 := float32(v12 * 1.442695)
+	v15 := float32(math.RoundToEven(float64(v14)))
+	v17 := fnma32(v15, 0.6933594, v12)
+	v19 := fnma32(v15, -0.00021219444, v17)
+	v20 := v17 - v19
+	v21 := fnma32(v15, -0.00021219444, v20)
+	v24 := fma32(0.00019732915, v19, 0.0013935473)
+	v26 := fma32(v24, v19, 0.008333589)
+	v28 := fma32(v26, v19, 0.04166646)
+	v30 := fma32(v28, v19, 0.16666666)
+	v32 := fma32(v30, v19, 0.5)
+	v33 := float32(v19 * v19)
+	v34 := fma32(v33, v32, v21)
+	v36 := v19 + 1
+	v37 := 1 - v36
+	v38 := v37 + v19
+	v39 := v38 + v34
+	v40 := v36 + v39
+	v41 := toInteger32(v15)
+	v42 := uint32(int32(v41) >> 1)
+	v44 := v42 + 0x7f
+	v45 := v44 << 23
+	v46 := math.Float32frombits(v45)
+	v47 := v41 - v42
+	v48 := v47 + 0x7f
+	v49 := v48 << 23
+	v50 := math.Float32frombits(v49)
+	v51 := float32(v40 * v46)
+	v52 := float32(v51 * v50)
+	v53 := v52 + 1
+	v54 := v53 - 1
+	v55 := v52 - v54
+	v56 := math.Float32bits(v53)
+	v58 := v56 - 0x3f400000
+	v59 := uint32(int32(v58) >> 23)
+	v60 := v59 << 23
+	v61 := v56 - v60
+	v62 := math.Float32frombits(v61)
+	v64 := 0x3f800000 - v60
+	v65 := math.Float32frombits(v64)
+	v66 := v62 - 1
+	v67 := fma32(v55, v65, v66)
+	v68 := float32(int32(v59))
+	v69 := float32(v67 * v67)
+	v70 := float32(v69 * v67)
+	v73 := fma32(-0.045074806, v67, 0.104630224)
+	v75 := fma32(v73, v67, -0.13161193)
+	v77 := fma32(v75, v67, 0.14478394)
+	v79 := fma32(v77, v67, -0.16647312)
+	v81 := fma32(v79, v67, 0.19990861)
+	v83 := fma32(v81, v67, -0.25000095)
+	v85 := fma32(v83, v67, 0.3333345)
+	v86 := float32(v70 * v85)
+	v87 := fma32(v68, -0.00021219444, v86)
+	v88 := fnma32(0.5, v69, v87)
+	v89 := v67 + v88
+	v90 := fma32(v68, 0.6933594, v89)
+	v91 := v6 + v90
+	return v91
+}
+
+func logAddExpLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = logAddExpElement(a[i], b[i])
+	}
+}
+
+// logitElement is log(a/(1-a)) of an a between two bounds, else two numbers.
+func logitElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v2 := 1 - v0
+	v3 := v0 / v2
+	v4 := 1 - v2
+	v5 := v4 - v0
+	v6 := fnma32(v3, v2, v0)
+	v7 := fnma32(v3, v5, v6)
+	v9 := v3 < 1.1754944e-38
+	v11 := float32(v3 * 8.388608e+06)
+	v12 := pick[float32](v9, v11, v3)
+	v13 := math.Float32bits(v12)
+	v15 := v13 - 0x3f400000
+	v16 := uint32(int32(v15) >> 23)
+	v17 := float32(int32(v16))
+	v18 := maskBits32(v9)
+	v20 := math.Float32bits(23)
+	v21 := v18 & v20
+	v22 := math.Float32frombits(v21)
+	v23 := v17 - v22
+	v24 := v16 << 23
+	v25 := v13 - v24
+	v26 := math.Float32frombits(v25)
+	v27 := v26 - 1
+	v28 := float32(v27 * v27)
+	v29 := float32(v28 * v27)
+	v32 := fma32(-0.045074806, v27, 0.104630224)
+	v34 := fma32(v32, v27, -0.13161193)
+	v36 := fma32(v34, v27, 0.14478394)
+	v38 := fma32(v36, v27, -0.16647312)
+	v40 := fma32(v38, v27, 0.19990861)
+	v42 := fma32(v40, v27, -0.25000095)
+	v44 := fma32(v42, v27, 0.3333345)
+	v45 := float32(v29 * v44)
+	v47 := fma32(v23, -0.00021219444, v45)
+	v49 := fnma32(0.5, v28, v47)
+	v51 := v27 + v49
+	v52 := fma32(v23, 0.6933594, v51)
+	v53 := v7 / v0
+	v54 := v52 + v53
+	v57 := v3 < math.Float32frombits(0x7f800000)
+	v58 := pick[float32](v57, v54, v3)
+	v59 := v3 < 0
+	v61 := pick[float32](v59, math.Float32frombits(0x7fc00000), v58)
+	v62 := v3 == 0
+	v64 := pick[float32](v62, math.Float32frombits(0xff800000), v61)
+	v65 := s[0]
+	v66 := v0 < v65
+	v67 := s[2]
+	v68 := pick[float32](v66, v67, v64)
+	v69 := s[1]
+	v70 := v0 > v69
+	v71 := s[3]
+	v72 := pick[float32](v70, v71, v68)
+	return v72
+}
+
+func logitLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = logitElement(a[i], &s.narrow)
+	}
+}
+
+// xlogyElement is a*log(b), and 0 where a is 0 unless b is NaN.
+func xlogyElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v3 := v0 == 0
+	v4 := v1 == v1
+	v5 := v3 && v4
+	v7 := v1 < 1.1754944e-38
+	v9 := float32(v1 * 8.388608e+06)
+	v10 := pick[float32](v7, v9, v1)
+	v11 := math.Float32bits(v10)
+	v13 := v11 - 0x3f400000
+	v14 := uint32(int32(v13) >> 23)
+	v15 := float32(int32(v14))
+	v16 := maskBits32(v7)
+	v18 := math.Float32bits(23)
+	v19 := v16 & v18
+	v20 := math.Float32frombits(v19)
+	v21 := v15 - v20
+	v22 := v14 << 23
+	v23 := v11 - v22
+	v24 := math.Float32frombits(v23)
+	v26 := v24 - 1
+	v27 := float32(v26 * v26)
+	v28 := float32(v27 * v26)
+	v31 := fma32(-0.045074806, v26, 0.104630224)
+	v33 := fma32(v31, v26, -0.13161193)
+	v35 := fma32(v33, v26, 0.14478394)
+	v37 := fma32(v35, v26, -0.16647312)
+	v39 := fma32(v37, v26, 0.19990861)
+	v41 := fma32(v39, v26, -0.25000095)
+	v43 := fma32(v41, v26, 0.3333345)
+	v44 := float32(v28 * v43)
+	v46 := fma32(v21, -0.00021219444, v44)
+	v48 := fnma32(0.5, v27, v46)
+	v50 := v26 + v48
+	v51 := fma32(v21, 0.6933594, v50)
+	v53 := v1 < math.Float32frombits(0x7f800000)
+	v54 := pick[float32](v53, v51, v1)
+	v55 := v1 < 0
+	v57 := pick[float32](v55, math.Float32frombits(0x7fc00000), v54)
+	v58 := v1 == 0
+	v60 := pick[float32](v58, math.Float32frombits(0xff800000), v57)
+	v61 := float32(v0 * v60)
+	v62 := pick[float32](v5, 0, v61)
+	return v62
+}
+
+func xlogyLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = xlogyElement(a[i], b[i])
 	}
 }
 

@@ -36,6 +36,19 @@ func exactSigmoid(x float64) float64 {
 // exactSoftplus is log(1+exp(x)), of which math.Log1p loses denormal numbers.
 func exactSoftplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
+// exactLogit is accurate near 1/2 too.
+func exactLogit(x float64) float64 {
+	if x > 0.25 && x < 0.75 {
+		return math.Log1p((2*x - 1) / (1 - x))
+	}
+	return log64(x / (1 - x))
+}
+
+func logitBounds(eps float64) *functionScalars {
+	s := logitScalars(eps)
+	return &s
+}
+
 func exactGeluArgument(x float64) float64 {
 	return 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
 }
@@ -63,6 +76,15 @@ var accuracies = map[string]accuracy{
 	"reciprocal": {f: fnReciprocal, exact: func(x float64) float64 { return 1 / x }, ulps: 0.5},
 	"sin":        {f: fnSin, exact: math.Sin, ulps: 1.7, from: -sineLimit, to: sineLimit},
 	"cos":        {f: fnCos, exact: math.Cos, ulps: 1.7, from: -sineLimit, to: sineLimit},
+	"tan":        {f: fnTan, exact: math.Tan, ulps: 2.8, from: -sineLimit, to: sineLimit},
+	"asin":       {f: fnAsin, exact: asin64, ulps: 2},
+	"acos":       {f: fnAcos, exact: acos64, ulps: 2},
+	"atan":       {f: fnAtan, exact: math.Atan, ulps: 2},
+	"sinh":       {f: fnSinh, exact: math.Sinh, ulps: 2},
+	"cosh":       {f: fnCosh, exact: math.Cosh, ulps: 2},
+	"asinh":      {f: fnAsinh, exact: math.Asinh, ulps: 0.51},
+	"acosh":      {f: fnAcosh, exact: math.Acosh, ulps: 0.51},
+	"atanh":      {f: fnAtanh, exact: math.Atanh, ulps: 0.51},
 	"tanh":       {f: fnTanh, exact: math.Tanh, ulps: 1.6},
 	"sigmoid":    {f: fnSigmoid, exact: exactSigmoid, ulps: 2.4},
 	"silu":       {f: fnSilu, exact: func(x float64) float64 { return x * exactSigmoid(x) }, ulps: 3.1},
@@ -91,6 +113,9 @@ var accuracies = map[string]accuracy{
 	"power 0.01": {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, 0.01) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{0.01}}},
 	"power 77":   {f: fnPowScalar, exact: func(x float64) float64 { return pow64(x, 77) }, ulps: 0.54, scalars: &functionScalars{wide: [4]float64{77}}},
 	"cube":       {f: fnCube, exact: func(x float64) float64 { return x * x * x }, ulps: 1.5},
+
+	"logit":           {f: fnLogit, exact: exactLogit, ulps: 2, scalars: logitBounds(-1)},
+	"logit of bounds": {f: fnLogit, exact: func(x float64) float64 { return exactLogit(min(max(x, 1e-6), 1-1e-6)) }, ulps: 2, scalars: logitBounds(1e-6)},
 
 	"slope of silu":        {f: fnSiluGrad, exact: siluDerivative64, ulps: 2, scale: unit, slope: true, from: -1e30, to: 1e30},
 	"slope of mish":        {f: fnMishGrad, exact: mishSlope64, ulps: 3, scale: unit, slope: true, from: -200, to: 1e30},
@@ -202,6 +227,15 @@ func TestFunctions_KnowTheirEnds(t *testing.T) {
 		"reciprocal": {fnReciprocal, []float64{0, inf, zero, -inf, inf, 0, -inf, zero, nan, nan}},
 		"sin":        {fnSin, []float64{0, 0, zero, zero, inf, nan, nan, nan, 1e-40, 1e-40}},
 		"cos":        {fnCos, []float64{0, 1, zero, 1, -inf, nan, nan, nan}},
+		"tan":        {fnTan, []float64{0, 0, zero, zero, inf, nan, -inf, nan, nan, nan, 1e-40, 1e-40}},
+		"asin":       {fnAsin, []float64{0, 0, zero, zero, 1, math.Pi / 2, -1, -math.Pi / 2, 1.0000001, nan, -1.0000001, nan, inf, nan, -inf, nan, nan, nan, -1e-40, -1e-40}},
+		"acos":       {fnAcos, []float64{0, math.Pi / 2, zero, math.Pi / 2, 1, 0, -1, math.Pi, 1.0000001, nan, -1.0000001, nan, inf, nan, -inf, nan, nan, nan}},
+		"atan":       {fnAtan, []float64{0, 0, zero, zero, 1, math.Pi / 4, -1, -math.Pi / 4, inf, math.Pi / 2, -inf, -math.Pi / 2, nan, nan, -1e-40, -1e-40, 1e38, math.Pi / 2}},
+		"sinh":       {fnSinh, []float64{0, 0, zero, zero, inf, inf, -inf, -inf, nan, nan, 1e-40, 1e-40, 89.5, inf, -89.5, -inf}},
+		"cosh":       {fnCosh, []float64{0, 1, zero, 1, inf, inf, -inf, inf, nan, nan, 89.5, inf, -89.5, inf, 1e-40, 1}},
+		"asinh":      {fnAsinh, []float64{0, 0, zero, zero, inf, inf, -inf, -inf, nan, nan, -1e-40, -1e-40, math.MaxFloat32, math.Asinh(math.MaxFloat32)}},
+		"acosh":      {fnAcosh, []float64{1, 0, 0.99999994, nan, 0, nan, -2, nan, inf, inf, -inf, nan, nan, nan, math.MaxFloat32, math.Acosh(math.MaxFloat32)}},
+		"atanh":      {fnAtanh, []float64{0, 0, zero, zero, 1, inf, -1, -inf, 1.0000001, nan, -2, nan, inf, nan, -inf, nan, nan, nan, -1e-40, -1e-40}},
 		"tanh":       {fnTanh, []float64{0, 0, zero, zero, inf, 1, -inf, -1, nan, nan, 1e-40, 1e-40, 100, 1}},
 		"sigmoid":    {fnSigmoid, []float64{0, 0.5, zero, 0.5, inf, 1, -inf, 0, nan, nan, -200, 0, 200, 1}},
 		"silu":       {fnSilu, []float64{0, 0, zero, zero, inf, inf, -inf, nan, nan, nan}},
@@ -249,6 +283,73 @@ func TestFunctions_PowerIsThatOfPow64(t *testing.T) {
 		require.LessOrEqual(t, ulps(out[i], exact), 0.54, "pow(%g, %g) is %g, want %g", x[i], y[i], out[i], exact)
 		if exact == 0 {
 			require.Equal(t, math.Signbit(exact), math.Signbit(float64(out[i])), "the sign of pow(%g, %g)", x[i], y[i])
+		}
+	}
+}
+
+// TestFunctions_OfTwoAreThoseOfFloat64 tries all pairs of special numbers, with signs, and others.
+func TestFunctions_OfTwoAreThoseOfFloat64(t *testing.T) {
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1e-40, -1e-40, 0x1p-149, 1e38, -1e38, math.MaxFloat32, -math.MaxFloat32, 88, -104,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0.99999994, 1.0000001, -math.Ln2, math.Ln2, 1e-20, -1e20}
+	var x, y []float32
+	for _, a := range special {
+		for _, b := range special {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 100_000 {
+		a := float32(4 * rng.NormFloat64())
+		x, y = append(x, a, float32(rng.NormFloat64()), float32(math.Exp(20*rng.NormFloat64()))), append(y, float32(4*rng.NormFloat64()), 1+(rng.Float32()-0.5)/8,
+			float32(math.Exp(20*rng.NormFloat64())))
+		x, y = append(x, math.Float32frombits(rng.Uint32())), append(y, math.Float32frombits(rng.Uint32()))
+		x, y = append(x, a), append(y, a*(1+float32(rng.IntN(9)-4)*0x1p-23))
+	}
+	for name, c := range map[string]struct {
+		f     functionID
+		exact func(a, b float64) float64
+		ulps  float64
+		scale func(a, b float64) float64 // of what a sum may cancel
+	}{
+		"atan2":     {fnAtan2, atan2of64, 2, nil},
+		"xlogy":     {fnXlogy, xlogy64, 2, nil},
+		"logAddExp": {fnLogAddExp, logAddExp64, 2, func(a, b float64) float64 { return min(max(math.Abs(a), math.Abs(b)), 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, worst, at := make([]float32, len(x)), 0.0, 0
+			apply(c.f, out, x, y, nil, nil)
+			for i := range out {
+				exact := c.exact(float64(x[i]), float64(y[i]))
+				u := ulps(out[i], exact)
+				if c.scale != nil && u > 0 && !math.IsInf(u, 0) {
+					u = math.Abs(float64(out[i])-exact) / math.Ldexp(1, math.Ilogb(max(c.scale(float64(x[i]), float64(y[i])), math.Abs(exact), 0x1p-126))-23)
+				}
+				if u > worst {
+					worst, at = u, i
+				}
+				if exact == 0 && out[i] == 0 {
+					require.Equal(t, math.Signbit(exact), math.Signbit(float64(out[i])), "the sign at %g, %g", x[i], y[i])
+				}
+			}
+			t.Logf("%.3f ulp at %g, %g", worst, x[at], y[at])
+			require.LessOrEqual(t, worst, c.ulps, "at %g, %g: %g, want %g", x[at], y[at], out[at], c.exact(float64(x[at]), float64(y[at])))
+		})
+	}
+}
+
+// TestFunctions_LogitHasTheBoundsOfFloat64: also where 1-eps is no float32, and where the bounds are in the wrong order.
+func TestFunctions_LogitHasTheBoundsOfFloat64(t *testing.T) {
+	x := []float32{-1, 0, float32(math.Copysign(0, -1)), 0x1p-149, 1e-7, 1e-6, 0.25, 0.4999, 0.5, 0.75, 0.999999, 0.99999994, 1, 2, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for _, eps := range []float64{-1, 0, 1e-300, 1e-9, 1e-6, 0.1, 0.25, 0.5, 0.75, 1} {
+		out := make([]float32, len(x))
+		apply(fnLogit, out, x, nil, nil, logitBounds(eps))
+		for i, v := range x {
+			exact := logit64(float64(v), eps)
+			u := ulps(out[i], exact)
+			if !math.IsInf(u, 0) {
+				u = math.Abs(float64(out[i])-exact) * 0x1p23 / max(1, math.Abs(exact))
+			}
+			require.False(t, u > 2, "logit(%g, %g) is %g, want %g", v, eps, out[i], exact)
 		}
 	}
 }

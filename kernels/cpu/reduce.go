@@ -132,7 +132,7 @@ func reduceRows() []op.Row {
 			boolean(wide(intSumReducer[uint8]()))),
 		row(op.Mean, floats(same(meanReducer[float32]()), same(meanReducer[float64]()))),
 		row(op.Prod,
-			floats(same(prodReducer[float32, float64, float32]()), same(prodReducer[float64, float64, float64]())),
+			floats(same(floatProdReducer[float32]()), same(floatProdReducer[float64]())),
 			integers(wide(prodReducer[int64, int64, int64]()), wide(prodReducer[int32, int64, int64]()),
 				wide(prodReducer[uint8, int64, int64]()))),
 		row(op.Max,

@@ -110,15 +110,75 @@ func mergeSum[T number, A float64 | int64](acc []A, row []T) {
 	}
 }
 
+// floatProdReducer is prodReducer with a faster fold.
+func floatProdReducer[T float]() reducer[T, float64, T] {
+	r := prodReducer[T, float64, T]()
+	r.fold = foldProd[T]
+	return r
+}
+
+// prodGroupSize is the number of elements that are multiplied in one pass: few enough for numbers up to 16, and from 1/16 on, to stay in range.
+const prodGroupSize = 256
+
+// foldProd multiplies acc by the elements of v, of a group sixteen products by place, so that they need not wait for each other. Some of them may leave
+// the range of float64 where the product of all does not: then the group is multiplied in its order, from acc on.
+func foldProd[T float](acc float64, v []T) float64 {
+	for len(v) > 0 {
+		n := min(len(v), prodGroupSize)
+		if s := prodGroup(v[:n]); math.Abs(s) >= 0x1p-1022 && math.Abs(s) <= math.MaxFloat64 {
+			acc *= s
+		} else {
+			acc = prodInOrder(acc, v[:n])
+		}
+		v = v[n:]
+	}
+	return acc
+}
+
+func prodGroup[T float](v []T) float64 {
+	n := len(v) &^ 15
+	if n == 0 {
+		return prodInOrder(1.0, v)
+	}
+	var s float64
+	if f, ok := any(v).([]float32); ok && vector.prod != nil {
+		s = vector.prod(n, &f[0])
+	} else {
+		s = sixteenProducts(v[:n])
+	}
+	return prodInOrder(s, v[n:])
+}
+
+// sixteenProducts is the product of v, a multiple of sixteen elements, of sixteen parts by place.
+func sixteenProducts[T float](v []T) float64 {
+	var s [16]float64
+	for k, x := range v[:16] {
+		s[k] = float64(x)
+	}
+	for v = v[16:]; len(v) > 0; v = v[16:] {
+		for k, x := range v[:16] {
+			s[k] *= float64(x)
+		}
+	}
+	for _, half := range []int{8, 4, 2, 1} {
+		for k := range half {
+			s[k] *= s[k+half]
+		}
+	}
+	return s[0]
+}
+
+func prodInOrder[T, A number](acc A, v []T) A {
+	for _, x := range v {
+		acc *= A(x)
+	}
+	return acc
+}
+
 func prodReducer[T number, A float64 | int64, D number]() reducer[T, A, D] {
 	return reducer[T, A, D]{
 		start: 1,
-		fold: func(acc A, v []T) A {
-			for _, x := range v {
-				acc *= A(x)
-			}
-			return acc
-		},
+		fold:  prodInOrder[T, A],
 		merge: func(acc []A, row []T) {
 			row = row[:len(acc)]
 			for i := range acc {

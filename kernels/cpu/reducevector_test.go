@@ -48,6 +48,38 @@ func TestReductions_AreTheSameWithoutVectors(t *testing.T) {
 	}
 }
 
+func TestFoldProd_IsTheSameWithoutVectors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for n := range 3000 {
+		if n > 140 && n%97 > 0 {
+			continue
+		}
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(1-2*rng.IntN(2)) * (1 + (rng.Float32()-0.5)/4)
+		}
+		fast := foldProd(3, v)
+		withoutVectors(func() { require.Equal(t, foldProd(3, v), fast, "%d elements", n) })
+		require.InEpsilon(t, prodInOrder(3.0, v), fast, 1e-12, "%d elements", n)
+	}
+}
+
+// TestFoldProd_StaysInRange: products by place overflow or vanish where the product of all does not; zeros, infinities and NaN are as in order.
+func TestFoldProd_StaysInRange(t *testing.T) {
+	v := make([]float32, 2048)
+	for i := range v {
+		v[i] = []float32{0x1p100, 0x1p-100}[i%2]
+	}
+	require.EqualValues(t, 3, foldProd(3, v))
+	for _, x := range []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(-1)), float32(math.NaN())} {
+		v[1000] = x
+		want, got := prodInOrder(1.0, v), foldProd(1, v)
+		require.True(t, math.Float64bits(want) == math.Float64bits(got) || want != want && got != got, "%g: %g, want %g", x, got, want)
+	}
+	tiny := []float32{0x1p-149, 0x1p-149, 0x1p-149, 0x1p-149, 0x1p-149, 0x1p-149, 0x1p-149}
+	require.EqualValues(t, 0x1p-43, foldProd(0x1p1000, tiny))
+}
+
 func TestVectorLoops_WriteNothingBesideTheirMemory(t *testing.T) {
 	g := &guards{}
 	watch = g.add

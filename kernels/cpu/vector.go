@@ -49,9 +49,10 @@ type vectorLoops struct {
 	sumRows          func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
 
-	// multiples of 16, 16 and 32
+	// multiples of 16, 16, 16 and 32
 	squares  func(n int, x *float32, mean float32) float64
 	sum      func(n int, v *float32) float64
+	prod     func(n int, v *float32) float64
 	max, min func(n int, v *float32) float32
 
 	dot    func(n int, a, b *float32) float64

@@ -109,6 +109,43 @@ join:
 	VZEROUPPER
 	RET
 
+// func prodAVX2(n int, v *float32) float64
+// n is a multiple of 16, at least 16. Registers: Y0 to Y3 sixteen products in float64.
+TEXT ·prodAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ v+8(FP), SI
+	VCVTPS2PD (SI), Y0
+	VCVTPS2PD 16(SI), Y1
+	VCVTPS2PD 32(SI), Y2
+	VCVTPS2PD 48(SI), Y3
+	SUBQ $16, CX
+	JZ   join
+
+loop:
+	ADDQ $64, SI
+	VCVTPS2PD (SI), Y4
+	VCVTPS2PD 16(SI), Y5
+	VCVTPS2PD 32(SI), Y6
+	VCVTPS2PD 48(SI), Y7
+	VMULPD Y4, Y0, Y0
+	VMULPD Y5, Y1, Y1
+	VMULPD Y6, Y2, Y2
+	VMULPD Y7, Y3, Y3
+	SUBQ $16, CX
+	JNZ  loop
+
+join:
+	VMULPD Y2, Y0, Y0
+	VMULPD Y3, Y1, Y1
+	VMULPD Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMULPD X1, X0, X0
+	VPERMILPD $1, X0, X1
+	VMULSD X1, X0, X0
+	VMOVSD X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func mergeSumAVX2(n int, acc *float64, row *float32)
 TEXT ·mergeSumAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX

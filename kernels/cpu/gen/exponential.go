@@ -164,6 +164,29 @@ func (p *program) tanh(x *node) *node {
 	return p.withSign(p.pick(p.compare(less, a, p.value(0.55)), small, large), p.sign(x))
 }
 
+// halfExp is exp(a)/2 for an a that is not negative.
+func (p *program) halfExp(a *node) *node {
+	n, r := p.reduced(p.least(p.value(90), a))
+	t := p.fma(p.times(r, r), p.expTail(r), r)
+	first, second := p.powersOfTwo(p.minus(n, p.value(1)))
+	return p.times(p.fma(t, first, first), second)
+}
+
+// sinh is exp(|x|)/2 less its inverse over 4, and a polynomial (testdata/fit32.py) up to 1.
+func (p *program) sinh(x *node) *node {
+	a := p.magnitude(x)
+	z := p.times(a, a)
+	small := p.fma(p.times(a, z), p.polynomial(z, .166666665, .00833335006, .000198361598, 2.81695124e-06), a)
+	e := p.halfExp(a)
+	large := p.minus(e, p.over(p.value(0.25), e))
+	return p.withSign(p.pick(p.compare(less, a, p.value(1)), small, large), p.sign(x))
+}
+
+func (p *program) cosh(x *node) *node {
+	e := p.halfExp(p.magnitude(x))
+	return p.plus(e, p.over(p.value(0.25), e))
+}
+
 // mish is x*n/(n+2) with n = e*(e+2) and e = exp(x): both are multiplied by exp(-2x) where x is positive.
 func (p *program) mish(x *node) *node {
 	first, second := p.decay(x)

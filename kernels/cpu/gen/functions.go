@@ -61,6 +61,16 @@ func smooth() []function {
 		{"reciprocal", "1/a", x(func(p *program, a *node) *node { return p.over(one(p), a) })},
 		{"sin", "the sine", x(func(p *program, a *node) *node { return p.sine(a, 0) })},
 		{"cos", "the cosine", x(func(p *program, a *node) *node { return p.sine(a, 1) })},
+		{"tan", "the tangent", x((*program).tangent)},
+		{"asin", "the arcsine", x((*program).asin)},
+		{"acos", "the arccosine", x((*program).acos)},
+		{"atan", "the arctangent", x((*program).atan)},
+		{"atan2", "the angle of the point with the coordinates b and a", xy((*program).atan2)},
+		{"sinh", "the hyperbolic sine", x((*program).sinh)},
+		{"cosh", "the hyperbolic cosine", x((*program).cosh)},
+		{"asinh", "the inverse of the hyperbolic sine", wide(x((*program).asinh))},
+		{"acosh", "the inverse of the hyperbolic cosine", wide(x((*program).acosh))},
+		{"atanh", "the inverse of the hyperbolic tangent", wide(x((*program).atanh))},
 		{"tanh", "the hyperbolic tangent", x((*program).tanh)},
 		{"tanhGrad", "a*(1-b*b)", gradient(func(p *program, a *node) *node { return p.fnma(a, a, one(p)) })},
 		{"sigmoid", "1/(1+exp(-a))", x((*program).sigmoid)},
@@ -76,6 +86,12 @@ func smooth() []function {
 		{"softplusGrad", "a times the derivative of softplusScaled at b", xy((*program).softplusGrad)},
 		{"logSigmoid", "log(sigmoid(a))", x((*program).logSigmoid)},
 		{"logSigmoidGrad", "a*sigmoid(-b)", gradient(func(p *program, a *node) *node { return p.sigmoid(p.negative(a)) })},
+		{"logAddExp", "log(exp(a)+exp(b))", xy((*program).logAddExp)},
+		{"logit", "log(a/(1-a)) of an a between two bounds, else two numbers", x((*program).logit)},
+		{"xlogy", "a*log(b), and 0 where a is 0 unless b is NaN", xy(func(p *program, a, b *node) *node {
+			m := p.and(p.compare(equal, a, zero(p)), p.compare(equal, b, b))
+			return p.pick(m, zero(p), p.times(a, p.log(b)))
+		})},
 		{"elu", "a where it is positive, else alpha*(exp(a)-1), both times scale", x(func(p *program, a *node) *node {
 			return p.pick(p.compare(greater, a, zero(p)), p.times(a, p.scalar(1)), p.times(p.scalar(0), p.expm1(a)))
 		})},

@@ -140,3 +140,22 @@ func (p *program) softplusGrad(g, x *node) *node {
 func (p *program) logSigmoid(x *node) *node {
 	return p.minus(p.least(p.value(0), x), p.log1pDecay(p.decayed(x)))
 }
+
+// logAddExp is the greater of a and b, and log(1+exp(-|a-b|)) besides. Two infinities alike have no difference.
+func (p *program) logAddExp(a, b *node) *node {
+	d := p.pick(p.compare(equal, a, b), p.value(0), p.minus(a, b))
+	return p.plus(p.most(a, b), p.log1pDecay(p.decayed(d)))
+}
+
+// logit is log(q) of q = x/(1-x), and what q lost, over itself: it counts where the logarithm is small. The scalars are the bounds of x
+// and what it is below the first and above the second.
+func (p *program) logit(x *node) *node {
+	one := p.value(1)
+	w := p.minus(one, x)
+	q := p.over(x, w)
+	lost := p.fnma(q, p.minus(p.minus(one, w), x), p.fnma(q, w, x)) // of 1-x and of the quotient
+	e, f := p.exponentOf(q, true)
+	y := p.ends(p.plus(p.logOf(e, f), p.over(lost, x)), q, p.value(0))
+	y = p.pick(p.compare(less, x, p.scalar(0)), p.scalar(2), y)
+	return p.pick(p.compare(greater, x, p.scalar(1)), p.scalar(3), y)
+}

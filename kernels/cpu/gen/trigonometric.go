@@ -1,6 +1,6 @@
 package main
 
-// Sines and cosines, and normal random numbers, which are made of them.
+// Sines, cosines and tangents, and normal random numbers, which are made of them.
 
 // sineOf and cosineOf are those of r, for |r| up to pi/4.
 func (p *program) sineOf(r, z *node) *node {
@@ -27,6 +27,18 @@ func (p *program) sine(x *node, further uint64) *node {
 		sign = p.xor(sign, p.sign(x))
 	}
 	return p.asNumber(p.xor(p.asInteger(y), sign))
+}
+
+// tangent is that of what is left of a quadrant, or minus its reciprocal in odd ones, for the same |x|. Where the quadrant of a great one is the
+// next, |r| is up to 0.85. Coefficients by testdata/fit32.py.
+func (p *program) tangent(x *node) *node {
+	k, r := p.quadrant(p.magnitude(x))
+	z := p.times(r, r)
+	q := p.polynomial(z, .333333951, .133311863, .0542180467, .0205112251, .0127221396, -.00216764616, .00542752825)
+	t := p.fma(p.times(r, z), q, r)
+	odd := p.asNumber(p.left(k, 31))
+	y := p.choose(odd, p.over(p.value(-1), t), t)
+	return p.asNumber(p.xor(p.asInteger(y), p.sign(x)))
 }
 
 // normals turns two random words into two normal numbers by the method of Box and Muller: mean + deviation*r*cos(t) and that of sin(t), with
