@@ -23,6 +23,7 @@ type talk struct {
 	limit      time.Duration
 	end        func(*comm.Fault)                                     // of the group, as another rank tells it
 	where      func(number uint64) (called, begun bool, text string) // this rank's answer
+	closedAt   func(peer int, number uint64) *comm.Fault             // another rank makes no call from a number on: what that means for this one
 
 	links   []*link // of rank 0: by rank, nil for itself; of others: that to rank 0 alone
 	readers sync.WaitGroup
@@ -31,8 +32,10 @@ type talk struct {
 	mu      sync.Mutex
 	over    bool               // nothing that comes counts any more
 	left    []bool             // by rank: it was closed, and its connection may end
+	closes  map[int]uint64     // by rank: it has closed, and makes no call from this number on
 	answers chan fromRank      // of the question that is open
-	calls   map[uint64][]check // made by some ranks and not by all (rank 0)
+	calls   map[uint64][]check // about to be made by some ranks and not by all (rank 0)
+	agreed  chan struct{}      // has a token when all are about to make the call that this rank waits with; there is one such call at a time
 	verdict chan struct{}      // closed when it is over
 }
 
@@ -50,7 +53,7 @@ type check struct {
 // meet makes the talk: rank 0 listens, and the others come.
 func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
 	t := &talk{rank: g.Rank, size: g.Size, limit: r.options.TimeLimit, where: r.where, left: make([]bool, g.Size), calls: make(map[uint64][]check),
-		answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
+		closedAt: r.closedAt, closes: make(map[int]uint64), agreed: make(chan struct{}, 1), answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
 	t.end = func(f *comm.Fault) { r.end(f, false) }
 	if g.Rank == 0 {
 		id, result := r.lib.UniqueID()
@@ -337,7 +340,58 @@ func (t *talk) hear(l *link, n notice) {
 		}()
 	case called:
 		t.compare(n.Number, l.rank, n.Call)
+	case agreed:
+		t.agreed <- struct{}{}
+	case closing:
+		if t.rank == 0 {
+			n.Peer = l.rank
+			t.relay(n)
+		}
+		t.closed(n.Peer, n.Number)
 	}
+}
+
+// relay sends a notice of one rank's to all others (rank 0).
+func (t *talk) relay(n notice) {
+	for rank, l := range t.links {
+		if l != nil && rank != n.Peer {
+			l.send(n)
+		}
+	}
+}
+
+// closing tells all that this rank makes no call from a number on.
+func (t *talk) closing(number uint64) {
+	n := notice{Kind: closing, Number: number, Peer: t.rank}
+	switch {
+	case t.size == 1:
+	case t.rank == 0:
+		t.relay(n)
+	default:
+		t.links[0].send(n)
+	}
+}
+
+// closed hears that of another rank. What it means for this one is asked when it is written down: so this rank's next call sees it, or is seen.
+func (t *talk) closed(rank int, number uint64) {
+	t.mu.Lock()
+	t.closes[rank] = number
+	t.mu.Unlock()
+	if f := t.closedAt(rank, number); f != nil {
+		t.conclude(f)
+	}
+}
+
+// closedBefore returns a rank that has closed where this one makes the call of a number.
+func (t *talk) closedBefore(number uint64) (rank int, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for rank, from := range t.closes {
+		if from <= number {
+			return rank, true
+		}
+	}
+	return 0, false
 }
 
 // called tells rank 0 of a call, for the comparison.
