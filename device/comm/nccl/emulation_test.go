@@ -116,3 +116,32 @@ func TestEmulation_ForgetsGroups(t *testing.T) {
 		})
 	})
 }
+
+// deeper calls f with more of the stack in use.
+func deeper(frames int, f func()) {
+	var pad [64]byte
+	if frames > 0 {
+		deeper(frames-1, f)
+	} else {
+		f()
+	}
+	runtime.KeepAlive(&pad)
+}
+
+// What the library writes lies where no growing stack moves it: a goroutine's stack grows somewhere on the way to the call, wherever it was before.
+func TestUniqueID_ArrivesOnAnyStack(t *testing.T) {
+	rig := cudatest.New(t, 1)
+	lib, err := libnccl.Open(rig.Path())
+	require.NoError(t, err)
+	for frames := range 200 {
+		fine(t, together(4, func(int) error {
+			var id [libnccl.UniqueIDBytes]byte
+			var result libnccl.Result
+			deeper(frames, func() { id, result = lib.UniqueID() })
+			if result != libnccl.Success || string(id[:9]) != "fakenccl-" {
+				return fmt.Errorf("%d frames deep: %v, %q", frames, result, id)
+			}
+			return nil
+		}))
+	}
+}

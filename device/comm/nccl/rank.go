@@ -170,7 +170,7 @@ func (r *rank) asyncError() (libnccl.Result, error) {
 	if handle == 0 {
 		return libnccl.Success, nil
 	}
-	out := new(int32)
+	out := libnccl.NewOut()
 	result, err := r.invoke(libnccl.CommGetAsyncError, handle, libnccl.Out(out))
 	runtime.KeepAlive(out)
 	if err != nil || result != libnccl.Success {
