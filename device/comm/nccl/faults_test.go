@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -292,6 +293,70 @@ func TestComm_AfterCloseIsClosed(t *testing.T) {
 		if err := c.Barrier(context.Background()); !errors.Is(err, device.ErrClosed) {
 			return fmt.Errorf("after Close: %v", err)
 		}
+		if err := c.Follow(d.DefaultStream()); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("after Close: %v", err)
+		}
 		return d.Free(b.Ptr)
 	}))
+}
+
+// A stream that the program has closed is its own error, and does not end the group.
+func TestComm_RefusesClosedStreams(t *testing.T) {
+	fine(t, withGroup(t, 2, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+		s, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		b, err := buffer(d, 4)
+		if err := errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+		if err := c.AllReduce(s, b, b, comm.Sum); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("a collective: %v", err)
+		}
+		if err := c.Follow(s); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("Follow: %v", err)
+		}
+		return errors.Join(sums(c, d, 1), d.Free(b.Ptr))
+	}))
+}
+
+// An error of the driver in a collective's call ends the group at once, and is told whole on its rank, in one line on all.
+func TestFaults_OfTheDriverEndTheGroup(t *testing.T) {
+	for name, at := range map[string]int{"before": 1, "behind": 2} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+			rig.Expect("")
+			began := time.Now()
+			armed := make(chan bool)
+			errs := onRig(t, rig, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+				if err := sums(c, d, 1); err != nil {
+					return err
+				}
+				if err := c.Barrier(t.Context()); err != nil {
+					return err
+				}
+				if c.Rank() == 1 {
+					<-armed
+					return sums(c, d, 1)
+				}
+				defer close(armed)
+				b, err := buffer(d, 4)
+				if err != nil {
+					return err
+				}
+				rig.Fail("cuEventRecord", at, 2)
+				err = c.AllReduce(d.DefaultStream(), b, b, comm.Sum)
+				_ = d.DefaultStream().Synchronize(context.Background())
+				return errors.Join(err, d.Free(b.Ptr))
+			})
+			require.Less(t, time.Since(began), patient/2)
+			blamed(t, errs[0], comm.ErrLibrary, 0, "AllReduce")
+			require.ErrorIs(t, errs[0], device.ErrOutOfMemory)
+			require.ErrorIs(t, errs[1], comm.ErrLibrary)
+			for _, err := range errs {
+				require.Equal(t, 1, strings.Count(err.Error(), comm.ErrLibrary.Error()), "%v", err)
+			}
+		})
+	}
 }
