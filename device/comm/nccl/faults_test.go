@@ -256,6 +256,47 @@ func TestOpen_NamesTheRanksThatDoNotCome(t *testing.T) {
 	require.NoFileExists(t, meetAt)
 }
 
+// Ranks that take the group for different ones hear of it at once.
+func TestOpen_ComparesWhatTheGroupIs(t *testing.T) {
+	for name, other := range map[string]struct {
+		size    int
+		options Options
+	}{"size": {3, Options{TimeLimit: patient}}, "check": {2, Options{TimeLimit: patient, Check: true}}, "time limit": {2, Options{TimeLimit: 2 * patient}}} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 2)
+			meetAt := filepath.Join(t.TempDir(), "meet")
+			began := time.Now()
+			for _, err := range together(2, func(rank int) error {
+				size, options := 2, Options{TimeLimit: patient}
+				if rank == 1 {
+					size, options = other.size, other.options
+				}
+				options.Library = rig.Path()
+				_, err := Open(rig.Devices[rank], ByFile(rank, size, meetAt), options)
+				return err
+			}) {
+				require.ErrorIs(t, err, comm.ErrMismatch)
+			}
+			require.Less(t, time.Since(began), patient/2)
+		})
+	}
+}
+
+func TestOpen_SaysWhatRank0HasNotSaid(t *testing.T) {
+	rig := cudatest.New(t, 1)
+	open := func(g Group) error {
+		_, err := Open(rig.Devices[0], g, Options{TimeLimit: short, Library: rig.Path()})
+		return err
+	}
+	blamed(t, open(ByFile(1, 2, filepath.Join(t.TempDir(), "meet"))), comm.ErrTimeout, 0, "Open")
+	err := open(Group{Rank: 1, Size: 2, Exchange: func(context.Context, []byte) error { return nil }})
+	require.ErrorIs(t, err, comm.ErrUnavailable)
+	require.NotContains(t, err.Error(), "%!")
+	for _, address := range []string{"nonsense", "host:noport", ""} {
+		require.ErrorIs(t, open(ByAddress(1, 2, address)), device.ErrInvalidValue, address)
+	}
+}
+
 func TestOpen_RefusesTwoRanksOfOneNumberOrDevice(t *testing.T) {
 	rig := cudatest.New(t, 2)
 	rig.Expect("do not make a communicator")

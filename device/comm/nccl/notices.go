@@ -34,6 +34,8 @@ type notice struct {
 	Size   int    `json:"size,omitempty"`   // hello
 	PID    int    `json:"pid,omitempty"`    // hello
 	Host   string `json:"host,omitempty"`   // hello
+	Check  bool   `json:"check,omitempty"`  // hello: of Options
+	Limit  int64  `json:"limit,omitempty"`  // hello: Options.TimeLimit in nanoseconds
 	Number uint64 `json:"number,omitempty"` // of a call
 	Call   string `json:"call,omitempty"`
 	Called bool   `json:"called,omitempty"` // answer: it was made
