@@ -121,6 +121,9 @@ func (b Base) Follow(s device.Stream) error {
 	if why := checkStream(s, p.device); why != "" {
 		return p.fail(opFollow, device.ErrInvalidValue, why)
 	}
+	if reporter, ok := s.(device.CloseReporter); ok && reporter.Closed() {
+		return p.fail(opFollow, device.ErrClosed, "the stream is closed")
+	}
 	if p.transport.Follow == nil {
 		return nil
 	}

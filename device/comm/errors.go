@@ -31,12 +31,16 @@ func (e *Error) Error() string {
 	if e.Rank >= 0 {
 		text += fmt.Sprintf("rank %d: ", e.Rank)
 	}
-	text += fmt.Sprintf("%s: %v", e.Operation, e.Err)
+	what, detail := e.Err, e.Detail
+	if a, ok := e.Err.(*abortCause); ok && detail == "" { // as on the ranks that have the cause's text alone
+		what, detail = ErrAborted, a.cause.Error()
+	}
+	text += fmt.Sprintf("%s: %v", e.Operation, what)
 	if e.Peer >= 0 {
 		text += fmt.Sprintf(": rank %d", e.Peer)
 	}
-	if e.Detail != "" {
-		text += " (" + e.Detail + ")"
+	if detail != "" {
+		text += " (" + detail + ")"
 	}
 	return text
 }

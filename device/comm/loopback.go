@@ -37,7 +37,7 @@ func LoopbackWithin(limit time.Duration, devices ...device.Device) ([]Comm, erro
 	comms := make([]Comm, len(devices))
 	for rank, dev := range devices {
 		c := &loopback{group: g, rank: rank}
-		base, err := NewBase(loopbackName, rank, len(devices), dev, Transport{Enqueue: c.enqueue, Barrier: c.barrier, Follow: c.order.Follow})
+		base, err := NewBase(loopbackName, rank, len(devices), dev, Transport{Enqueue: c.enqueue, Barrier: c.barrier, Follow: c.follow})
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +74,14 @@ func (l *loopback) enqueue(s device.Stream, c Call) error {
 	return l.order.Submit(executor, c.Operation, func(number uint64) error {
 		return l.group.meet(context.Background(), number, l.rank, c)
 	})
+}
+
+// follow is Comm.Follow.
+func (l *loopback) follow(s device.Stream) error {
+	if l.group.left(l.rank) {
+		return &Error{Backend: loopbackName, Operation: opFollow, Rank: l.rank, Peer: -1, Err: device.ErrClosed}
+	}
+	return l.order.Follow(s)
 }
 
 // barrier is a meeting that the caller waits for.

@@ -316,3 +316,24 @@ func reduceSome(c comm.Comm, count int) error {
 	b := comm.Buffer{Ptr: p, Count: count, Type: dtype.Float32}
 	return errors.Join(c.AllReduce(c.Device().DefaultStream(), b, b, comm.Sum), c.Device().Free(p))
 }
+
+func TestLoopback_FollowAfterClose(t *testing.T) {
+	d := host.New()
+	comms, err := comm.Loopback(d)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, comms[0].Follow(s), device.ErrClosed)
+	require.NoError(t, comms[0].Follow(d.DefaultStream()))
+	require.NoError(t, comms[0].Close())
+	require.ErrorIs(t, comms[0].Follow(d.DefaultStream()), device.ErrClosed)
+}
+
+// The reason of an abort stands at the same place on the rank that has it as an error, and on those that have its text.
+func TestError_OfAnAbortReadsTheSameEverywhere(t *testing.T) {
+	own := (&comm.Fault{Peer: 1, Err: comm.AbortCause(errors.New("out of luck"))}).On("nccl", 1, "AllReduce")
+	require.EqualError(t, own, "nccl: rank 1: AllReduce: the group was aborted: rank 1 (out of luck)")
+	other := (&comm.Fault{Peer: 1, Err: comm.ErrAborted, Detail: "out of luck"}).On("nccl", 1, "AllReduce")
+	require.EqualError(t, other, own.Error())
+}

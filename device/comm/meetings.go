@@ -271,6 +271,13 @@ func (g *meetings) leave(rank int) {
 	}
 }
 
+// left reports whether a rank was closed.
+func (g *meetings) left(rank int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed[rank]
+}
+
 // usable returns why a rank can make no calls any more.
 func (g *meetings) usable(rank int, operation string) error {
 	g.mu.Lock()

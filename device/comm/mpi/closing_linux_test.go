@@ -43,6 +43,9 @@ func endsProgram(c comm.Comm, _ arguments) error {
 	if err := c.Barrier(context.Background()); !errors.Is(err, device.ErrClosed) {
 		return fmt.Errorf("a barrier after Close: %w", err)
 	}
+	if err := c.Follow(c.Device().DefaultStream()); !errors.Is(err, device.ErrClosed) {
+		return fmt.Errorf("Follow after Close: %w", err)
+	}
 	c.Abort(errors.New("too late to matter"))
 	return nil
 }

@@ -183,6 +183,13 @@ func (e *engine) usable(operation string) error {
 	return nil
 }
 
+// left reports whether the group was closed.
+func (e *engine) left() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
 // idle is how often a rank looks for questions of others when it has nothing else to do.
 const idle = 10 * time.Millisecond
 

@@ -63,7 +63,7 @@ func Open(dev device.Device, options Options) (comm.Comm, error) {
 	}
 	r := &rank{engine: e}
 	r.staging.device = dev
-	r.Base, err = comm.NewBase(backend, e.rank, e.size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier, Follow: r.order.Follow})
+	r.Base, err = comm.NewBase(backend, e.rank, e.size, dev, comm.Transport{Enqueue: r.enqueue, Barrier: r.barrier, Follow: r.follow})
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -120,6 +120,14 @@ func (r *rank) enqueue(s device.Stream, c comm.Call) error {
 	return r.order.Submit(executor, c.Operation, func(number uint64) error {
 		return r.engine.run(context.Background(), number, c)
 	})
+}
+
+// follow is Comm.Follow.
+func (r *rank) follow(s device.Stream) error {
+	if r.engine.left() {
+		return &comm.Error{Backend: backend, Operation: "Follow", Rank: r.Rank(), Peer: -1, Err: device.ErrClosed}
+	}
+	return r.order.Follow(s)
 }
 
 func (r *rank) barrier(ctx context.Context) error {

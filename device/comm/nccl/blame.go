@@ -95,7 +95,7 @@ func (t *talk) ask(number uint64) []*notice {
 	return list
 }
 
-// compare notes a call, and ends the group if it is not that of the others (rank 0). Numbers come once from each rank.
+// compare notes a call, and ends the group if it is not that of the others (rank 0), or lets all make it. Numbers come once from each rank.
 func (t *talk) compare(number uint64, rank int, text string) {
 	t.mu.Lock()
 	list := append(t.calls[number], check{rank, text})
@@ -110,6 +110,13 @@ func (t *talk) compare(number uint64, rank int, text string) {
 	}
 	if f := differing(list, list[0].rank); f != nil {
 		t.conclude(f)
+		return
+	}
+	if len(list) == t.size {
+		for _, l := range t.links[1:] {
+			l.send(notice{Kind: agreed, Number: number})
+		}
+		t.agreed <- struct{}{}
 	}
 }
 

@@ -35,13 +35,14 @@
 // rank has a connection to rank 0, over TCP, besides: over it goes no data, but who is there, what was called, and what has ended the group.
 //
 //	a connection ends            ErrPeer, at once: the process was killed, or ended without Close
+//	a rank closes                ErrPeer, at once, if others make calls that it has not made
 //	the time limit is over       rank 0 asks all where they are. Who does not answer within a second is to blame (ErrPeer: stopped, or cut off),
 //	                             or who makes another call (ErrMismatch), or has not come to it, or whose stream has not (ErrTimeout)
 //	NCCL says that a rank is gone   ErrPeer, without a rank's number if no connection has ended within a second
 //	NCCL or the driver fails     ErrLibrary, and the rank where it did
 //
-// All ranks then abort their communicators (ncclCommAbort), which ends what of them runs on the GPUs. Collectives that were enqueued have failed: the next
-// wait for their streams says so (cuda's Stream.Fail), what comes later fails in its call. What is in the buffers nobody knows.
+// All ranks then abort their communicators (ncclCommAbort), which ends what of them runs on the GPUs. Collectives that were enqueued and not done have failed: the next
+// wait for their streams says so (cuda's Stream.Fail), for which the streams are marked before the abort. What is being called, and what comes later, fails in its call. What is in the buffers nobody knows.
 //
 // The time limit counts from when the rank's own stream has come to the collective. All ranks end within it and five seconds. The communicator of a group that has
 // ended cannot be used again: start the ranks anew, from a checkpoint.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/comm"
@@ -82,4 +83,65 @@ func TestEmulation_HasNCCLsMean(t *testing.T) {
 		}
 		return d.Free(b.Ptr)
 	}))
+}
+
+// A thread's group is forgotten with all else, and ends when its end fails: or nobody could open a communicator on that thread any more.
+func TestEmulation_ForgetsGroups(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	open := func(t *testing.T, f func(r *rank, rig *cudatest.Rig)) {
+		rig := cudatest.New(t, 1)
+		c, err := Open(rig.Devices[0], Group{Size: 1}, Options{TimeLimit: patient, Library: rig.Path()})
+		require.NoError(t, err)
+		f(c.(*rank), rig)
+		require.NoError(t, c.Close())
+	}
+	begin := func(r *rank, _ *cudatest.Rig) {
+		result, err := r.invoke(libnccl.GroupStart)
+		require.NoError(t, err)
+		require.Equal(t, libnccl.Success, result)
+	}
+	t.Run("left open", func(t *testing.T) { open(t, begin) })
+	t.Run("another library", func(t *testing.T) { open(t, func(*rank, *cudatest.Rig) {}) })
+	t.Run("its end fails", func(t *testing.T) {
+		open(t, func(r *rank, rig *cudatest.Rig) {
+			begin(r, rig)
+			rig.Fail("ncclGroupEnd", 1, 2)
+			result, err := r.invoke(libnccl.GroupEnd)
+			require.NoError(t, err)
+			require.Equal(t, libnccl.Result(2), result)
+			again, err := Open(rig.Devices[0], Group{Size: 1}, Options{TimeLimit: patient, Library: rig.Path()})
+			require.NoError(t, err)
+			require.NoError(t, again.Close())
+		})
+	})
+}
+
+// deeper calls f with more of the stack in use.
+func deeper(frames int, f func()) {
+	var pad [64]byte
+	if frames > 0 {
+		deeper(frames-1, f)
+	} else {
+		f()
+	}
+	runtime.KeepAlive(&pad)
+}
+
+// What the library writes lies where no growing stack moves it: a goroutine's stack grows somewhere on the way to the call, wherever it was before.
+func TestUniqueID_ArrivesOnAnyStack(t *testing.T) {
+	rig := cudatest.New(t, 1)
+	lib, err := libnccl.Open(rig.Path())
+	require.NoError(t, err)
+	for frames := range 200 {
+		fine(t, together(4, func(int) error {
+			var id [libnccl.UniqueIDBytes]byte
+			var result libnccl.Result
+			deeper(frames, func() { id, result = lib.UniqueID() })
+			if result != libnccl.Success || string(id[:9]) != "fakenccl-" {
+				return fmt.Errorf("%d frames deep: %v, %q", frames, result, id)
+			}
+			return nil
+		}))
+	}
 }

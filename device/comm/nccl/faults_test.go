@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func TestFaults_NameTheRankAndTheOperation(t *testing.T) {
 			b, err := buffer(d, 999)
 			return errors.Join(err, c.AllReduce(d.DefaultStream(), b, b, comm.Sum), stay(c, d), d.Free(b.Ptr))
 		}},
-		"closes":        {comm.ErrMismatch, false, short, "NCCL hangs", func(c comm.Comm, d *cuda.Device) error { return c.Close() }},
+		"closes":        {comm.ErrPeer, false, patient, "NCCL hangs", func(c comm.Comm, d *cuda.Device) error { return c.Close() }},
 		"a late stream": {comm.ErrTimeout, false, short, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,6 +256,47 @@ func TestOpen_NamesTheRanksThatDoNotCome(t *testing.T) {
 	require.NoFileExists(t, meetAt)
 }
 
+// Ranks that take the group for different ones hear of it at once.
+func TestOpen_ComparesWhatTheGroupIs(t *testing.T) {
+	for name, other := range map[string]struct {
+		size    int
+		options Options
+	}{"size": {3, Options{TimeLimit: patient}}, "check": {2, Options{TimeLimit: patient, Check: true}}, "time limit": {2, Options{TimeLimit: 2 * patient}}} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 2)
+			meetAt := filepath.Join(t.TempDir(), "meet")
+			began := time.Now()
+			for _, err := range together(2, func(rank int) error {
+				size, options := 2, Options{TimeLimit: patient}
+				if rank == 1 {
+					size, options = other.size, other.options
+				}
+				options.Library = rig.Path()
+				_, err := Open(rig.Devices[rank], ByFile(rank, size, meetAt), options)
+				return err
+			}) {
+				require.ErrorIs(t, err, comm.ErrMismatch)
+			}
+			require.Less(t, time.Since(began), patient/2)
+		})
+	}
+}
+
+func TestOpen_SaysWhatRank0HasNotSaid(t *testing.T) {
+	rig := cudatest.New(t, 1)
+	open := func(g Group) error {
+		_, err := Open(rig.Devices[0], g, Options{TimeLimit: short, Library: rig.Path()})
+		return err
+	}
+	blamed(t, open(ByFile(1, 2, filepath.Join(t.TempDir(), "meet"))), comm.ErrTimeout, 0, "Open")
+	err := open(Group{Rank: 1, Size: 2, Exchange: func(context.Context, []byte) error { return nil }})
+	require.ErrorIs(t, err, comm.ErrUnavailable)
+	require.NotContains(t, err.Error(), "%!")
+	for _, address := range []string{"nonsense", "host:noport", ""} {
+		require.ErrorIs(t, open(ByAddress(1, 2, address)), device.ErrInvalidValue, address)
+	}
+}
+
 func TestOpen_RefusesTwoRanksOfOneNumberOrDevice(t *testing.T) {
 	rig := cudatest.New(t, 2)
 	rig.Expect("do not make a communicator")
@@ -292,6 +334,70 @@ func TestComm_AfterCloseIsClosed(t *testing.T) {
 		if err := c.Barrier(context.Background()); !errors.Is(err, device.ErrClosed) {
 			return fmt.Errorf("after Close: %v", err)
 		}
+		if err := c.Follow(d.DefaultStream()); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("after Close: %v", err)
+		}
 		return d.Free(b.Ptr)
 	}))
+}
+
+// A stream that the program has closed is its own error, and does not end the group.
+func TestComm_RefusesClosedStreams(t *testing.T) {
+	fine(t, withGroup(t, 2, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+		s, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		b, err := buffer(d, 4)
+		if err := errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+		if err := c.AllReduce(s, b, b, comm.Sum); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("a collective: %v", err)
+		}
+		if err := c.Follow(s); !errors.Is(err, device.ErrClosed) {
+			return fmt.Errorf("Follow: %v", err)
+		}
+		return errors.Join(sums(c, d, 1), d.Free(b.Ptr))
+	}))
+}
+
+// An error of the driver in a collective's call ends the group at once, and is told whole on its rank, in one line on all.
+func TestFaults_OfTheDriverEndTheGroup(t *testing.T) {
+	for name, at := range map[string]int{"before": 1, "behind": 2} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
+			rig.Expect("")
+			began := time.Now()
+			armed := make(chan bool)
+			errs := onRig(t, rig, Options{TimeLimit: patient}, func(c comm.Comm, d *cuda.Device) error {
+				if err := sums(c, d, 1); err != nil {
+					return err
+				}
+				if err := c.Barrier(t.Context()); err != nil {
+					return err
+				}
+				if c.Rank() == 1 {
+					<-armed
+					return sums(c, d, 1)
+				}
+				defer close(armed)
+				b, err := buffer(d, 4)
+				if err != nil {
+					return err
+				}
+				rig.Fail("cuEventRecord", at, 2)
+				err = c.AllReduce(d.DefaultStream(), b, b, comm.Sum)
+				_ = d.DefaultStream().Synchronize(context.Background())
+				return errors.Join(err, d.Free(b.Ptr))
+			})
+			require.Less(t, time.Since(began), patient/2)
+			blamed(t, errs[0], comm.ErrLibrary, 0, "AllReduce")
+			require.ErrorIs(t, errs[0], device.ErrOutOfMemory)
+			require.ErrorIs(t, errs[1], comm.ErrLibrary)
+			for _, err := range errs {
+				require.Equal(t, 1, strings.Count(err.Error(), comm.ErrLibrary.Error()), "%v", err)
+			}
+		})
+	}
 }

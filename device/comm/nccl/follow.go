@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/device/comm"
 )
 
 // follower is a stream that reads what the collectives before a number have left.
@@ -23,6 +24,9 @@ func (r *rank) follow(s device.Stream) error {
 	defer r.mu.Unlock()
 	if r.cutOff != nil {
 		return r.cutOff
+	}
+	if r.closed {
+		return r.refuse(comm.Call{Operation: opFollow}, device.ErrClosed, "")
 	}
 	r.followers = slices.DeleteFunc(r.followers, func(f follower) bool { return f.stream == own || f.stream.Closed() })
 	r.followers = append(r.followers, follower{own, r.next})

@@ -29,11 +29,14 @@ type Group struct {
 	// without.
 	Exchange func(ctx context.Context, greeting []byte) error
 
+	wrong  string // what cannot be right about the way
 	finish func() // of rank 0, called when ctx has ended; may be nil
 }
 
 func (g Group) check() string {
 	switch {
+	case g.wrong != "":
+		return g.wrong
 	case g.Size < 1 || g.Rank < 0 || g.Rank >= g.Size:
 		return fmt.Sprintf("rank %d of %d", g.Rank, g.Size)
 	case g.Size > 1 && g.Exchange == nil:
@@ -42,7 +45,7 @@ func (g Group) check() string {
 	return ""
 }
 
-// ByComm is the group of the ranks of another Comm, such as one of package mpi's on the host, which broadcasts the greeting. That one is free for other uses
+// ByComm is the group of the ranks of another Comm, such as one of package mpi's on the host, which broadcasts the greeting, within its own time limit. A rank that does not come to Open should Abort that one, so that the others hear of it at once. That one is free for other uses
 // when Open has returned.
 func ByComm(c comm.Comm) Group {
 	if isnil.Value(c) {
@@ -121,7 +124,7 @@ func writeNew(path string, b []byte) error {
 // ByAddress is a group whose rank 0 listens at "host:port", which the others know, until all have come. Whoever can reach the address may
 // ask too: it is for networks that are trusted, as NCCL's own connections are.
 func ByAddress(rank, size int, address string) Group {
-	return Group{Rank: rank, Size: size, Exchange: func(ctx context.Context, greeting []byte) error {
+	return Group{Rank: rank, Size: size, wrong: checkAddress(address), Exchange: func(ctx context.Context, greeting []byte) error {
 		if rank == 0 {
 			return answerAt(ctx, address, greeting)
 		}
@@ -143,6 +146,18 @@ func ByAddress(rank, size int, address string) Group {
 			}
 		}
 	}}
+}
+
+// checkAddress returns what is wrong with the text of an address, or "". Hosts are not looked up: they may come later.
+func checkAddress(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Sprintf("%q is no address \"host:port\": %v", address, err)
+	}
+	return ""
 }
 
 // answerAt gives the greeting to all that ask, until ctx ends.

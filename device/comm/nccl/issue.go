@@ -2,7 +2,9 @@ package nccl
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -26,6 +28,9 @@ func (r *rank) enqueue(s device.Stream, c comm.Call) error {
 	if own.Capturing() {
 		return r.refuse(c, comm.ErrUnavailable, "the stream is being captured: the time limit could not be kept for what a graph replays")
 	}
+	if own.Closed() {
+		return r.refuse(c, device.ErrClosed, "the stream is closed")
+	}
 	r.issuing <- struct{}{}
 	defer func() { <-r.issuing }()
 	return r.put(own, c)
@@ -35,49 +40,108 @@ func (r *rank) refuse(c comm.Call, err error, detail string) error {
 	return &comm.Error{Backend: backend, Operation: c.Operation, Rank: r.group.Rank, Peer: -1, Detail: detail, Err: err}
 }
 
-// put makes a call, between two events by which the watcher knows where it is. The caller is the one who issues.
+// put makes a call, between two events by which the watcher knows where it is. The caller is the one who issues. What fails from the number on ends the group: the
+// other ranks wait for the call.
 func (r *rank) put(s stream, c comm.Call) error {
 	if err := r.usable(c.Operation); err != nil {
 		return err
 	}
+	number := r.note(c)
+	if err := r.agree(number, c); err != nil {
+		return err
+	}
 	if c.Src.Count == 0 && c.Operation != opBarrier { // on all ranks, and NCCL has nothing to do
-		r.note(c)
 		return nil
 	}
-	p, err := r.newPending()
-	if err != nil {
-		return r.refuse(c, err, "")
+	p, err := r.prepare(s, c, number)
+	if err == nil {
+		err = r.issue(s, c)
 	}
-	if err := s.Record(p.before); err != nil {
-		return errors.Join(r.refuse(c, err, ""), p.close())
-	}
-	s.Note(c.Operation)
-	p.call, p.stream, p.number = c, s, r.note(c)
-	r.mu.Lock()
-	r.pending = append(r.pending, p)
-	r.mu.Unlock()
-	if err = r.issue(s, c); err == nil {
+	if err == nil {
 		err = s.Record(p.after)
 	}
-	if err != nil { // the other ranks wait for it
-		r.blame(p.number, c, err)
+	if err != nil {
+		r.blame(number, c, err)
 		return r.usable(c.Operation)
 	}
 	p.issued.Store(true)
-	return nil
+	// The group may have ended since, and its mark on the stream been taken by somebody else's wait: then the call says it. An end that comes later finds the collective, whose event
+	// is complete only if it was done, and marks the stream before the abort.
+	return r.usable(c.Operation)
+}
+
+// prepare puts a call among those that an end of the group cuts off, before NCCL is told of it. Under the lock, so that either the end finds it there or it finds the end.
+func (r *rank) prepare(s stream, c comm.Call, number uint64) (*pending, error) {
+	p, err := r.newPending()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Record(p.before); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	s.Note(c.Operation)
+	p.call, p.stream, p.number = c, s, number
+	r.mu.Lock()
+	f := r.fault
+	if f == nil {
+		r.pending = append(r.pending, p)
+	}
+	r.mu.Unlock()
+	if f != nil {
+		return nil, errors.Join(f.On(backend, r.group.Rank, c.Operation), p.close())
+	}
+	return p, nil
 }
 
 // note gives a call its number.
 func (r *rank) note(c comm.Call) uint64 {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	number := r.next
 	r.history[number%remembered] = c
 	r.next++
-	r.mu.Unlock()
-	if r.options.Check {
-		r.talk.called(number, c.String())
-	}
 	return number
+}
+
+// agree returns when a call may be made: none of the others has closed before it and, where calls are compared, all make the same.
+func (r *rank) agree(number uint64, c comm.Call) error {
+	if peer, closed := r.talk.closedBefore(number); closed {
+		r.talk.conclude(deserted(peer, c))
+		<-r.over
+		return r.usable(c.Operation)
+	}
+	if !r.options.Check || r.group.Size == 1 {
+		return nil
+	}
+	r.talk.called(number, c.String())
+	timer := time.NewTimer(r.options.TimeLimit)
+	defer timer.Stop()
+	select {
+	case <-r.talk.agreed:
+		return nil
+	case <-r.over:
+	case <-timer.C:
+		r.blame(number, c, comm.ErrTimeout)
+	}
+	return r.usable(c.Operation)
+}
+
+// deserted is the fault of a rank that has closed where others make a call.
+func deserted(peer int, c comm.Call) *comm.Fault {
+	return &comm.Fault{Peer: peer, Err: comm.ErrPeer, Detail: fmt.Sprintf("it was closed before %v", c)}
+}
+
+// closedAt hears that another rank has closed, and made no call from a number on. It returns the fault if this rank has made one.
+func (r *rank) closedAt(peer int, number uint64) *comm.Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch last := r.history[(r.next-1)%remembered]; {
+	case r.next <= number || r.next == number+1 && last.Operation == opClose:
+		return nil
+	case r.next-number > remembered:
+		return deserted(peer, last)
+	}
+	return deserted(peer, r.history[number%remembered])
 }
 
 // issue makes NCCL's call.
@@ -110,6 +174,7 @@ const (
 	opAllToAll      = "AllToAll"
 	opBarrier       = "Barrier"
 	opFollow        = "Follow"
+	opClose         = "Close"
 )
 
 // call is the function for a collective, with its arguments. Counts are of what a rank gives, but of ReduceScatter of what it gets.

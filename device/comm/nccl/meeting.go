@@ -55,12 +55,20 @@ func (m *meeting) close() error {
 func (r *rank) barrier(ctx context.Context) error {
 	c := comm.Call{Operation: opBarrier}
 	r.issuing <- struct{}{}
-	err := r.put(r.meeting.stream, c)
-	<-r.issuing
-	if err != nil {
-		return err
+	put := make(chan error, 1)
+	go func() { // where calls are compared this waits for the others, and is not taken back when ctx ends
+		put <- r.put(r.meeting.stream, c)
+		<-r.issuing
+	}()
+	select {
+	case err := <-put:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return r.refuse(c, ctx.Err(), "")
 	}
-	err = r.meeting.stream.Synchronize(ctx)
+	err := r.meeting.stream.Synchronize(ctx)
 	switch {
 	case err == nil:
 		if f := r.ended(); f != nil {
@@ -68,7 +76,7 @@ func (r *rank) barrier(ctx context.Context) error {
 		}
 		return nil
 	case ctx.Err() != nil:
-		return &comm.Error{Backend: backend, Operation: c.Operation, Rank: r.group.Rank, Peer: -1, Err: ctx.Err()}
+		return r.refuse(c, ctx.Err(), "")
 	}
 	if f := r.ended(); f != nil {
 		return f.On(backend, r.group.Rank, c.Operation)

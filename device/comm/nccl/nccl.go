@@ -20,10 +20,12 @@ const backend = "nccl"
 // Options are the settings of a group. The zero Options are the usual ones.
 type Options struct {
 	// TimeLimit is how long a rank waits in a collective for the others, counted from when its stream has come to it, and in Open and Close; 0 is
-	// comm.DefaultTimeLimit. It must be longer than what a rank may do between two collectives while the others wait.
+	// comm.DefaultTimeLimit. It must be longer than what a rank may do between two collectives while the others wait, and the same on all ranks. In Open with ByComm the other group's own
+	// limit counts until it has broadcast the greeting.
 	TimeLimit time.Duration
-	// Check compares the calls of all ranks as they are made, beside them and not before: a difference ends the group within moments. Without it
-	// ranks that differ are told when the time limit is over, or not at all if the bytes happen to fit. It must be the same on all ranks.
+	// Check compares the calls of all ranks before they are made: a call returns when all ranks have called, up to the time limit, and a difference ends the group with nothing
+	// written. It costs a message to rank 0 and back for each call, and the host runs ahead of the others no more. Without it ranks that differ are told when the time limit is over, or
+	// not at all if the bytes happen to fit. It must be the same on all ranks.
 	Check bool
 	// Library is the file of the NCCL library. If it is "", and LibraryVariable, the usual places are tried.
 	Library string

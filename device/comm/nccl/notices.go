@@ -16,7 +16,9 @@ import (
 const (
 	hello    = "hello"    // a rank's first: who it is
 	welcome  = "welcome"  // rank 0's answer, when all have come
-	called   = "called"   // a call was made (Options.Check)
+	called   = "called"   // a call is about to be made (Options.Check)
+	agreed   = "agreed"   // rank 0's answer, when all are about to make the same
+	closing  = "closing"  // a rank was closed, and makes no call from a number on
 	late     = "late"     // a call has waited for the time limit
 	question = "question" // how far are you with a call?
 	answer   = "answer"
@@ -32,11 +34,13 @@ type notice struct {
 	Size   int    `json:"size,omitempty"`   // hello
 	PID    int    `json:"pid,omitempty"`    // hello
 	Host   string `json:"host,omitempty"`   // hello
+	Check  bool   `json:"check,omitempty"`  // hello: of Options
+	Limit  int64  `json:"limit,omitempty"`  // hello: Options.TimeLimit in nanoseconds
 	Number uint64 `json:"number,omitempty"` // of a call
 	Call   string `json:"call,omitempty"`
 	Called bool   `json:"called,omitempty"` // answer: it was made
 	Begun  bool   `json:"begun,omitempty"`  // answer: its stream has come to it
-	Peer   int    `json:"peer,omitempty"`   // ending: as in comm.Fault
+	Peer   int    `json:"peer,omitempty"`   // ending: as in comm.Fault; closing: the rank
 	Other  int    `json:"other,omitempty"`
 	Reason int    `json:"reason,omitempty"` // ending: index in reasons
 	Text   string `json:"text,omitempty"`   // ending: Fault.Detail

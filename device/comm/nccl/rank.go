@@ -68,8 +68,7 @@ func (r *rank) join(ctx context.Context, group Group) (err error) {
 	if f := r.ended(); f != nil { // that of another rank came first
 		return f.On(backend, group.Rank, "Open")
 	}
-	f := &comm.Fault{Peer: group.Rank, Err: comm.ErrLibrary, Detail: err.Error()}
-	r.end(f, true)
+	r.end(r.libraryFault(err), true)
 	var own *comm.Error
 	if errors.As(err, &own) {
 		return err
@@ -116,6 +115,24 @@ func (r *rank) failed(operation string, f libnccl.Func, result libnccl.Result) *
 		Detail: fmt.Sprintf("%v: %s", f, r.explain(result))}
 }
 
+// libraryFault is the fault of a call that NCCL or the driver has refused. On this rank it holds the driver's error, on the others its text.
+func (r *rank) libraryFault(err error) *comm.Fault {
+	f := &comm.Fault{Peer: r.group.Rank, Err: comm.ErrLibrary, Detail: err.Error()}
+	var own *comm.Error
+	if errors.As(err, &own) && own.Backend == backend {
+		f.Detail = own.Detail
+	} else {
+		f.Err = &libraryCause{err}
+	}
+	return f
+}
+
+// libraryCause is comm.ErrLibrary that wraps an error whose text is told as the detail.
+type libraryCause struct{ cause error }
+
+func (l *libraryCause) Error() string   { return comm.ErrLibrary.Error() }
+func (l *libraryCause) Unwrap() []error { return []error{comm.ErrLibrary, l.cause} }
+
 // explain is what the library says of a result.
 func (r *rank) explain(result libnccl.Result) string {
 	r.asking.Lock()
@@ -153,7 +170,7 @@ func (r *rank) asyncError() (libnccl.Result, error) {
 	if handle == 0 {
 		return libnccl.Success, nil
 	}
-	out := new(int32)
+	out := libnccl.NewOut()
 	result, err := r.invoke(libnccl.CommGetAsyncError, handle, libnccl.Out(out))
 	runtime.KeepAlive(out)
 	if err != nil || result != libnccl.Success {
@@ -215,9 +232,6 @@ func (r *rank) Abort(cause error) {
 func (r *rank) Close() error {
 	r.closing.Do(func() {
 		r.closeErr = r.finish()
-		r.mu.Lock()
-		r.closed = true
-		r.mu.Unlock()
 		close(r.stop)
 		<-r.watched
 		r.closeErr = errors.Join(r.closeErr, r.release())
@@ -228,12 +242,18 @@ func (r *rank) Close() error {
 // finish ends NCCL's communicator with the other ranks, unless a fault has.
 func (r *rank) finish() error {
 	r.issuing <- struct{}{}
-	defer func() { <-r.issuing }()
-	c := comm.Call{Operation: "Close"}
+	defer func() {
+		r.mu.Lock()
+		r.closed = true // before the next call may be made: there is no communicator for it
+		r.mu.Unlock()
+		<-r.issuing
+	}()
+	c := comm.Call{Operation: opClose}
 	if r.ended() != nil {
 		return nil
 	}
 	number := r.note(c)
+	r.talk.closing(number) // who makes other calls is told at once
 	result, err := r.invoke(libnccl.CommFinalize, r.communicator())
 	if err == nil && result == libnccl.InProgress {
 		result, err = r.poll(c.Operation)
@@ -264,14 +284,16 @@ func (r *rank) last(f libnccl.Func, handle uintptr) (libnccl.Result, error) {
 	return result, err
 }
 
-// blame ends the group for a call that this rank could not make, or that was not done in time.
+// blame ends the group for a call that this rank could not make, or that was not done in time, unless it has ended.
 func (r *rank) blame(number uint64, c comm.Call, err error) {
-	f := &comm.Fault{Peer: r.group.Rank, Err: comm.ErrLibrary, Detail: err.Error()}
-	if errors.Is(err, comm.ErrTimeout) {
-		f = r.talk.investigate(number, c.String(), r.options.TimeLimit)
-	}
-	if f != nil {
-		r.end(f, true)
+	if r.ended() == nil {
+		f := r.libraryFault(err)
+		if errors.Is(err, comm.ErrTimeout) {
+			f = r.talk.investigate(number, c.String(), r.options.TimeLimit)
+		}
+		if f != nil {
+			r.end(f, true)
+		}
 	}
 	<-r.over // nil: another rank's fault is on its way
 }

@@ -21,8 +21,10 @@ type talk struct {
 	id         [libnccl.UniqueIDBytes]byte
 	rank, size int
 	limit      time.Duration
+	check      bool
 	end        func(*comm.Fault)                                     // of the group, as another rank tells it
 	where      func(number uint64) (called, begun bool, text string) // this rank's answer
+	closedAt   func(peer int, number uint64) *comm.Fault             // another rank makes no call from a number on: what that means for this one
 
 	links   []*link // of rank 0: by rank, nil for itself; of others: that to rank 0 alone
 	readers sync.WaitGroup
@@ -31,8 +33,10 @@ type talk struct {
 	mu      sync.Mutex
 	over    bool               // nothing that comes counts any more
 	left    []bool             // by rank: it was closed, and its connection may end
+	closes  map[int]uint64     // by rank: it has closed, and makes no call from this number on
 	answers chan fromRank      // of the question that is open
-	calls   map[uint64][]check // made by some ranks and not by all (rank 0)
+	calls   map[uint64][]check // about to be made by some ranks and not by all (rank 0)
+	agreed  chan struct{}      // has a token when all are about to make the call that this rank waits with; there is one such call at a time
 	verdict chan struct{}      // closed when it is over
 }
 
@@ -49,8 +53,8 @@ type check struct {
 
 // meet makes the talk: rank 0 listens, and the others come.
 func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
-	t := &talk{rank: g.Rank, size: g.Size, limit: r.options.TimeLimit, where: r.where, left: make([]bool, g.Size), calls: make(map[uint64][]check),
-		answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
+	t := &talk{rank: g.Rank, size: g.Size, limit: r.options.TimeLimit, check: r.options.Check, where: r.where, left: make([]bool, g.Size), calls: make(map[uint64][]check),
+		closedAt: r.closedAt, closes: make(map[int]uint64), agreed: make(chan struct{}, 1), answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
 	t.end = func(f *comm.Fault) { r.end(f, false) }
 	if g.Rank == 0 {
 		id, result := r.lib.UniqueID()
@@ -109,7 +113,12 @@ func (t *talk) host(ctx context.Context, g Group, address string) error {
 		if err != nil {
 			return t.absent(ctx, err)
 		}
-		if t.admit(newLink(c), text.token[:]) {
+		came, f := t.admit(newLink(c), text.token[:])
+		if f != nil { // the group will never be whole: nobody waits for the limit
+			t.refuse(f)
+			return f.On(backend, t.rank, "Open")
+		}
+		if came {
 			missing--
 		}
 	}
@@ -131,19 +140,24 @@ func (t *talk) absent(ctx context.Context, err error) error {
 		return err
 	}
 	f := comm.Late(missing, "Open", t.limit)
+	t.refuse(f)
+	return f.On(backend, t.rank, "Open")
+}
+
+// refuse tells those that have come why the group does not open.
+func (t *talk) refuse(f *comm.Fault) {
 	for _, l := range t.links {
 		if l != nil {
 			l.send(endingOf(f))
 		}
 	}
-	return f.On(backend, t.rank, "Open")
 }
 
 // helloPatience is how long a connection may take to say who it is.
 const helloPatience = 5 * time.Second
 
-// admit takes a connection in if it is that of a rank of this group which has not come yet.
-func (t *talk) admit(l *link, token []byte) bool {
+// admit takes a connection in if it is that of a rank of this group which has not come yet. A rank that takes the group for another one is told, and is the fault.
+func (t *talk) admit(l *link, token []byte) (came bool, f *comm.Fault) {
 	_ = l.conn.SetReadDeadline(time.Now().Add(helloPatience))
 	n, err := l.receive()
 	_ = l.conn.SetReadDeadline(time.Time{})
@@ -152,22 +166,27 @@ func (t *talk) admit(l *link, token []byte) bool {
 	switch {
 	case !known:
 		_ = l.conn.Close() // no rank: nothing is said to it
-		return false
+		return false, nil
 	case n.Size != t.size:
 		why = fmt.Sprintf("rank %d takes the group for one of %d ranks, rank 0 for one of %d", n.Rank, n.Size, t.size)
 	case n.Rank < 1 || n.Rank >= t.size:
 		why = fmt.Sprintf("rank %d of %d", n.Rank, t.size)
 	case t.links[n.Rank] != nil:
 		why = fmt.Sprintf("two processes are rank %d: %s and process %d on %s", n.Rank, t.links[n.Rank].who, n.PID, n.Host)
+	case n.Check != t.check:
+		why = fmt.Sprintf("Options.Check is %v on rank 0, and %v on rank %d: it must be the same on all ranks", t.check, n.Check, n.Rank)
+	case time.Duration(n.Limit) != t.limit:
+		why = fmt.Sprintf("Options.TimeLimit is %v on rank 0, and %v on rank %d: it must be the same on all ranks", t.limit, time.Duration(n.Limit), n.Rank)
 	}
 	if why != "" {
-		l.send(endingOf(&comm.Fault{Peer: n.Rank, Other: -1, Err: comm.ErrMismatch, Detail: why}))
+		f := &comm.Fault{Peer: n.Rank, Other: 0, Err: comm.ErrMismatch, Detail: why}
+		l.send(endingOf(f))
 		_ = l.conn.Close()
-		return false
+		return false, f
 	}
 	l.rank, l.who = n.Rank, fmt.Sprintf("process %d on %s", n.PID, n.Host)
 	t.links[n.Rank] = l
-	return true
+	return true, nil
 }
 
 // addresses are where a listener can be reached: its own, or all of the machine if it listens everywhere.
@@ -197,9 +216,17 @@ func addresses(a net.Addr) string {
 func (t *talk) come(ctx context.Context, g Group) error {
 	b := make([]byte, GreetingBytes)
 	if err := g.Exchange(ctx, b); err != nil {
+		if ctx.Err() != nil {
+			f := comm.Late([]int{0}, "Open", t.limit)
+			f.Detail += ": " + err.Error()
+			return f.On(backend, t.rank, "Open")
+		}
 		return err
 	}
 	text := decodeGreeting(b)
+	if len(strings.Fields(text.addresses)) == 0 {
+		return errors.New("what came as rank 0's greeting names no address: rank 0 of this package has not written it")
+	}
 	t.id = text.id
 	var errs []error
 	for _, address := range strings.Fields(text.addresses) {
@@ -229,7 +256,7 @@ func (t *talk) introduce(ctx context.Context, address string, token []byte) (*li
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	n := self()
-	n.Token, n.Rank, n.Size = token, t.rank, t.size
+	n.Token, n.Rank, n.Size, n.Check, n.Limit = token, t.rank, t.size, t.check, int64(t.limit)
 	l.send(n)
 	n, err = l.receive()
 	switch {
@@ -337,7 +364,58 @@ func (t *talk) hear(l *link, n notice) {
 		}()
 	case called:
 		t.compare(n.Number, l.rank, n.Call)
+	case agreed:
+		t.agreed <- struct{}{}
+	case closing:
+		if t.rank == 0 {
+			n.Peer = l.rank
+			t.relay(n)
+		}
+		t.closed(n.Peer, n.Number)
 	}
+}
+
+// relay sends a notice of one rank's to all others (rank 0).
+func (t *talk) relay(n notice) {
+	for rank, l := range t.links {
+		if l != nil && rank != n.Peer {
+			l.send(n)
+		}
+	}
+}
+
+// closing tells all that this rank makes no call from a number on.
+func (t *talk) closing(number uint64) {
+	n := notice{Kind: closing, Number: number, Peer: t.rank}
+	switch {
+	case t.size == 1:
+	case t.rank == 0:
+		t.relay(n)
+	default:
+		t.links[0].send(n)
+	}
+}
+
+// closed hears that of another rank. What it means for this one is asked when it is written down: so this rank's next call sees it, or is seen.
+func (t *talk) closed(rank int, number uint64) {
+	t.mu.Lock()
+	t.closes[rank] = number
+	t.mu.Unlock()
+	if f := t.closedAt(rank, number); f != nil {
+		t.conclude(f)
+	}
+}
+
+// closedBefore returns a rank that has closed where this one makes the call of a number.
+func (t *talk) closedBefore(number uint64) (rank int, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for rank, from := range t.closes {
+		if from <= number {
+			return rank, true
+		}
+	}
+	return 0, false
 }
 
 // called tells rank 0 of a call, for the comparison.

@@ -95,7 +95,7 @@ func (r *rank) overdue() *comm.Fault {
 		}
 		done, err := p.done()
 		if err != nil {
-			return &comm.Fault{Peer: r.group.Rank, Err: comm.ErrAborted, Detail: err.Error()} // the device is lost
+			return r.libraryFault(err) // the device is lost, most likely
 		}
 		if !done {
 			if p.since.IsZero() || time.Since(p.since) < r.options.TimeLimit {
@@ -104,6 +104,10 @@ func (r *rank) overdue() *comm.Fault {
 			return r.talk.investigate(p.number, p.call.String(), r.options.TimeLimit)
 		}
 		r.mu.Lock()
+		if r.fault != nil { // who ends the group looks at what is pending: it is not used again
+			r.mu.Unlock()
+			return nil
+		}
 		r.pending = slices.Delete(r.pending, 0, 1)
 		r.idle = append(r.idle, p)
 		r.mu.Unlock()
@@ -134,7 +138,7 @@ func (r *rank) trouble() *comm.Fault {
 	result, err := r.asyncError()
 	switch {
 	case err != nil:
-		return &comm.Fault{Peer: r.group.Rank, Err: comm.ErrAborted, Detail: err.Error()}
+		return r.libraryFault(err)
 	case result == libnccl.Success || result == libnccl.InProgress:
 		return nil
 	case result == libnccl.Remote: // the talk knows who it was, a moment later
@@ -193,14 +197,17 @@ func (r *rank) end(f *comm.Fault, tell bool) {
 	go r.abort()
 }
 
-// unfinished are the first collectives that are not done, one of each stream.
+// unfinished are the first collectives that are not known to be done, one of each stream. The fault is set: none is added any more, and as the abort comes later, a complete event is that of a
+// collective which was done. Events used again are those of another collective until they are issued.
 func (r *rank) unfinished() (list []*pending) {
 	r.mu.Lock()
 	all := slices.Clone(r.pending)
 	r.mu.Unlock()
 	for _, p := range all {
-		if done, err := p.after.Done(); p.issued.Load() && (done || err != nil) {
-			continue
+		if p.issued.Load() {
+			if done, err := p.after.Done(); done && err == nil {
+				continue
+			}
 		}
 		if !slices.ContainsFunc(list, func(o *pending) bool { return o.stream == p.stream }) {
 			list = append(list, p)

@@ -22,13 +22,23 @@ static Table<NcclComm>& nccl_comms() {
 struct NcclGroup {
     int depth = 0, error = ncclSuccess;
     std::vector<std::pair<NcclRef, NcclTask>> tasks;
+    uint64_t epoch = 0;
 };
-static thread_local NcclGroup nccl_group;
+
+// nccl_group is this thread's: an empty one after a reset. Under the lock.
+static NcclGroup& nccl_group() {
+    static thread_local NcclGroup group;
+    if (group.epoch != g.epoch) {
+        group = NcclGroup();
+        group.epoch = g.epoch;
+    }
+    return group;
+}
 
 static int nccl_refuse(Call& call, int code, const std::string& why, NcclComm* c = nullptr) {
     if (c) c->error = why;
     note(format("%s: %s: %s", call.made_by().c_str(), ncclGetErrorString(code), why.c_str()));
-    if (nccl_group.depth) nccl_group.error = code;
+    if (nccl_group().depth) nccl_group().error = code;
     return code;
 }
 
@@ -150,15 +160,15 @@ static int launch(Call& call, std::vector<std::pair<NcclRef, NcclTask>> tasks) {
 static int add(Call& call, void* h, NcclTask t) {
     NcclRef c;
     if (int r = nccl_ready(call, h, &c)) {
-        if (nccl_group.depth) nccl_group.error = r;
+        if (nccl_group().depth) nccl_group().error = r;
         return r;
     }
     if (t.call.count == 0) return ncclSuccess;
     const std::string why = wrong_call(*c, t);
     if (!why.empty()) return nccl_refuse(call, ncclInvalidArgument, why, c.get());
     t.made_by = call.made_by();
-    if (nccl_group.depth) {
-        nccl_group.tasks.push_back({c, t});
+    if (nccl_group().depth) {
+        nccl_group().tasks.push_back({c, t});
         return ncclSuccess;
     }
     if (t.call.what >= NCCL_SEND && t.call.root == c->rank)
@@ -192,7 +202,7 @@ static void join(const NcclRef& c) {
 static int new_comm(Call& call, void** out, int size, const ncclUniqueId& id, int rank, const ncclConfig_t* config) {
     call.ctx = current_context();
     if (!call.ctx) return nccl_refuse(call, ncclUnhandledCudaError, "no context is current");
-    if (nccl_group.depth) return nccl_refuse(call, ncclInvalidUsage, "communicators are not made in groups here");
+    if (nccl_group().depth) return nccl_refuse(call, ncclInvalidUsage, "communicators are not made in groups here");
     if (size < 1 || size > nccl_ranks || rank < 0 || rank >= size) return nccl_refuse(call, ncclInvalidArgument, format("rank %d of %d", rank, size));
     if (!config || config->size < sizeof *config || config->magic != 0xcafebeef || config->version < 21400 || config->blocking != 0)
         return nccl_refuse(call, ncclInvalidArgument, "a configuration that is not one of NCCL's, or that blocks");
@@ -346,17 +356,26 @@ EXPORT int ncclCommAbort(void* h) {
 
 EXPORT int ncclGroupStart() {
     NCCL();
-    if (fake::nccl_group.depth++ == 0) fake::nccl_group = {1, fake::ncclSuccess, {}};
+    auto& group = fake::nccl_group();
+    if (group.depth++ == 0) {
+        group.error = fake::ncclSuccess;
+        group.tasks.clear();
+    }
     return fake::ncclSuccess;
 }
 
 EXPORT int ncclGroupEnd() {
-    NCCL();
-    if (fake::nccl_group.depth == 0) return fake::nccl_refuse(call, fake::ncclInvalidUsage, "this thread has begun no group");
-    if (--fake::nccl_group.depth > 0) return fake::ncclSuccess;
-    auto tasks = std::move(fake::nccl_group.tasks);
-    fake::nccl_group.tasks.clear();
-    if (fake::nccl_group.error) return fake::nccl_group.error;
+    fake::Call call(__func__, ANY_TIME);
+    if (call.result != CUDA_SUCCESS) {  // a group that could not be launched has ended too
+        fake::nccl_group().depth = 0;
+        fake::nccl_group().tasks.clear();
+        return (int)call.result;
+    }
+    if (fake::nccl_group().depth == 0) return fake::nccl_refuse(call, fake::ncclInvalidUsage, "this thread has begun no group");
+    if (--fake::nccl_group().depth > 0) return fake::ncclSuccess;
+    auto tasks = std::move(fake::nccl_group().tasks);
+    fake::nccl_group().tasks.clear();
+    if (fake::nccl_group().error) return fake::nccl_group().error;
     call.ctx = fake::current_context();
     return tasks.empty() ? (int)fake::ncclSuccess : fake::launch(call, std::move(tasks));
 }

@@ -54,7 +54,7 @@ func load(name string, handle uintptr) (*Library, error) {
 	if l.funcs[GetVersion] == 0 {
 		return nil, fmt.Errorf("%s has no function %v: it is not NCCL", name, GetVersion)
 	}
-	version := new(int32)
+	version := onHeap[int32]()
 	r := Result(int32(call(l.funcs[GetVersion], uintptr(unsafe.Pointer(version)))))
 	runtime.KeepAlive(version)
 	if r != Success {
@@ -78,12 +78,21 @@ func (l *Library) Has(f Func) bool { return l.funcs[f] != 0 }
 // Address is that of a function.
 func (l *Library) Address(f Func) uintptr { return l.funcs[f] }
 
-// Out is the address of a number that a function writes. It must be kept alive until the call is over.
+// onHeap is a new value that a function of the library may write. The compiler would put one whose address is only a number on the goroutine's stack, which may grow, and so move, on the way
+// to the call: then the function writes where nothing is any more. Not inlined, as what a function returns lies on the heap.
+//
+//go:noinline
+func onHeap[T any]() *T { return new(T) }
+
+// NewOut is a number that a function writes.
+func NewOut() *int32 { return onHeap[int32]() }
+
+// Out is the address of a number that a function writes, of NewOut. It must be kept alive until the call is over.
 func Out(p *int32) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // UniqueID makes the name of a new group.
 func (l *Library) UniqueID() (id [UniqueIDBytes]byte, r Result) {
-	out := new([UniqueIDBytes]byte)
+	out := onHeap[[UniqueIDBytes]byte]()
 	r = Result(int32(call(l.funcs[GetUniqueID], uintptr(unsafe.Pointer(out)))))
 	runtime.KeepAlive(out)
 	return *out, r
