@@ -1,9 +1,6 @@
 package cpu
 
-import (
-	"math"
-	"unsafe"
-)
+import "math"
 
 // Remainders, and an average.
 
@@ -11,7 +8,7 @@ import (
 // itself lies between such a quotient and the next whole number, so that the division does not round to it, and multiples of b have at most 50 bits.
 func mod[T float](a, b T) float64 {
 	x, y := float64(a), float64(b)
-	if unsafe.Sizeof(a) == 4 {
+	if T(1<<24)+1 == T(1<<24) { // float32
 		if q := math.Trunc(x / y); q < 1<<26 && q > -1<<26 && y-y == 0 { // neither NaN nor infinite
 			return math.Copysign(x-q*y, x)
 		}
