@@ -36,6 +36,9 @@ func (d *DataParallel) clipped(op string, maxNorm float64, read func(norm *tenso
 	case d.broken != nil:
 		return d.broken
 	}
+	if d.waits() { // the others may have made another pass, and wait
+		return d.fatal(op, d.mistake(op, unsummed))
+	}
 	var grads []*tensor.Tensor
 	for _, p := range d.Parameters() {
 		if g := p.Grad(); g != nil {

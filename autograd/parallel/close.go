@@ -30,7 +30,8 @@ func (d *DataParallel) end() (err error) {
 		d.joinBatchNorms(false)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, nil, "")
+		autograd.Divert(key, q.p, nil)
+		autograd.Shard(key, q.p, nil)
 		switch {
 		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)

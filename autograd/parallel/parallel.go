@@ -45,6 +45,8 @@ type DataParallel struct {
 
 	gathering // ZeRO 3
 
+	halfCleared bool // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
+
 	broken error // why the group was ended
 	closed bool
 	inside bool // Whole
@@ -123,8 +125,9 @@ func (d *DataParallel) start() error {
 		d.joinBatchNorms(true)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) }, d.instead(q))
+		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
 	}
+	d.tellSharding()
 	return d.settled("Data")
 }
 
@@ -306,23 +309,20 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 	return nil
 }
 
-// ZeroGrad releases the gradients, also those that were added up without communication.
+// ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
+// it has the rank's parts alone, and the next pass is an error if it has left anything.
 func (d *DataParallel) ZeroGrad() {
-	for _, p := range d.Parameters() {
-		p.ZeroGrad()
-	}
 	if d == nil {
 		return
 	}
-	for _, b := range d.buckets {
-		if b.grad != nil && d.next == 0 {
-			b.drop()
-		}
+	for _, q := range d.params {
+		q.p.ZeroGrad()
 	}
 }
 
 // NoSync runs f, whose passes add gradients up on this rank without communication: for all but the last of the parts that a batch is cut into. The next pass
-// outside reduces the sum. With ZeRO 2 and 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
+// outside reduces the sum. Until then a step and ClipGradNorm are errors with ZeRO 1 to 3, which have no part of the sum; with ZeRO 0 they
+// take this rank's own sum for the gradients, as PyTorch's DistributedDataParallel does, and ranks differ. With ZeRO 1 to 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
 func (d *DataParallel) NoSync(f func() error) error {
 	const op = "NoSync"
 	switch {
@@ -414,6 +414,9 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return err
 	}
 	if trains {
+		if err := d.stillSummed(op); err != nil {
+			return err
+		}
 		d.awaited = true
 		if err := d.stillFrozen(op); err != nil {
 			return err

@@ -125,7 +125,7 @@ func (b *bucket) addEarlier(q *param, slot *tensor.Tensor) error {
 	if err := slot.AddInPlace(h, 1); err != nil {
 		return err
 	}
-	q.p.ZeroGrad()
+	autograd.DropGrad(key, q.p) // ZeroGrad would take from the bucket what was put there
 	return nil
 }
 
