@@ -215,6 +215,46 @@ func TestForward_OfNilIsRefusedOnAllRanks(t *testing.T) {
 	require.Nil(t, (*parallel.DataParallel)(nil).Forward(nil))
 }
 
+// A forward pass whose function has no result is followed by no backward pass, for which the others wait.
+func TestRun_WithoutAResultEndsTheGroup(t *testing.T) {
+	for name, result := range map[string]func(r *rank) *autograd.Variable{
+		"the function has returned nil": func(*rank) *autograd.Variable { return nil },
+		"the function has returned a variable of another graph": func(r *rank) *autograd.Variable {
+			other, x := r.graph(2, 64)
+			r.t.Cleanup(other.Release)
+			return x
+		},
+	} {
+		for stage := range 4 {
+			all := ranks(t, 2)
+			errs := together(all, func(r *rank) error {
+				return withModel(r, even(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					if r.comm.Rank() == 0 {
+						return r.backward(d, 64)
+					}
+					g, _ := r.graph(2, 64)
+					defer g.Release()
+					v := d.Run(g, func() *autograd.Variable { return result(r) })
+					_, gathered := d.Gather(1)
+					require.ErrorContains(t, gathered, name, "the group has ended")
+					return v.Backward()
+				})
+			})
+			require.ErrorIs(t, errs[0], comm.ErrAborted, "%s, ZeRO %d", name, stage)
+			require.ErrorContains(t, errs[0], "rank 1")
+			require.ErrorContains(t, errs[1], name, "ZeRO %d", stage)
+		}
+	}
+	require.NoError(t, alone(t, even(), nil, func(r *rank, d *parallel.DataParallel) error {
+		g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.NoGrad())
+		defer g.Release()
+		_, err := d.Run(g, func() *autograd.Variable { return nil }).Item()
+		require.ErrorContains(t, err, "the function has returned nil")
+		_, err = d.Gather(1)
+		return err // an evaluation ends nothing
+	}))
+}
+
 // What is said of calls that nobody can make.
 func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	var none *parallel.DataParallel

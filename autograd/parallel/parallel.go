@@ -108,8 +108,9 @@ func (d *DataParallel) start() error {
 	if err := d.behind(); err != nil { // the model's first values may be on their way
 		return err
 	}
-	state := append(append([]nn.Named(nil), nn.NamedParameters(d.model)...), nn.NamedBuffers(d.model)...)
-	if err := d.compare(d.manifest(state)); err != nil {
+	parameters := nn.NamedParameters(d.model)
+	state := append(append([]nn.Named(nil), parameters...), nn.NamedBuffers(d.model)...)
+	if err := d.compare(d.manifest(state, len(parameters))); err != nil {
 		return err
 	}
 	if err := d.broadcastState(state); err != nil {
@@ -353,7 +354,7 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of f in a graph that trains, or of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
+// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
 // ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
@@ -371,10 +372,29 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 	} else {
 		v = d.runSharded(g, f)
 	}
-	if err := g.Err(); err != nil && g.GradEnabled() {
-		_ = d.fatal("Run", err) // the graph has told it
+	if err := g.Err(); err != nil {
+		if g.GradEnabled() {
+			_ = d.fatal("Run", err) // the graph has told it
+		}
+		return v
+	}
+	if v == nil || v.Graph() != g {
+		return g.Refuse("parallel", d.noResult(g, v))
 	}
 	return v
+}
+
+// noResult is the error of a forward pass without a result in its graph, of which no backward pass comes: it ends the group if the others wait for that.
+func (d *DataParallel) noResult(g *autograd.Graph, v *autograd.Variable) error {
+	detail := "the function has returned a variable of another graph"
+	if v == nil {
+		detail = "the function has returned nil"
+	}
+	err := d.mistake("Run", "%s: return a result of the pass, of the graph that Run was given", detail)
+	if !g.GradEnabled() {
+		return err
+	}
+	return d.fatal("Run", err)
 }
 
 // nowhere is the result of a forward pass that has no graph, and so no place for its error: one of a graph of its own, whose Err it is. It ends the group, as the others wait for what the pass would
