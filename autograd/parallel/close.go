@@ -20,7 +20,7 @@ func (d *DataParallel) Close() error {
 func (d *DataParallel) end() (err error) {
 	d.closed = true
 	if d.side.Stream() != nil {
-		err = d.wrong("Close", d.side.Stream().Synchronize(context.Background()))
+		err = d.side.Stream().Synchronize(context.Background())
 	}
 	if d.broken != nil {
 		err = nil // told already
@@ -49,6 +49,9 @@ func (d *DataParallel) end() (err error) {
 	d.graph = nil
 	if d.side.Stream() != nil {
 		err = errors.Join(err, d.side.Stream().Close())
+	}
+	if err != nil {
+		err = &Error{Op: "Close", Rank: d.comm.Rank(), Err: err} // one line of what may be several errors
 	}
 	return err
 }

@@ -437,3 +437,52 @@ func lost(c comm.Comm, over *bool) comm.Comm {
 		return s.(device.Executor).Submit("lost", func() error { c.Abort(errInjected); return nil })
 	}}
 }
+
+// An error is one line, and says nothing twice, also where several streams have it.
+func TestErrors_OfALostGroupAreOneLine(t *testing.T) {
+	for stage := range 4 {
+		for name, f := range map[string]func(d *parallel.DataParallel, loss func() *autograd.Variable) error{
+			"Item of the next pass": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				_, err := loss().Item()
+				return err
+			},
+			"Clip": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				if _, err := d.ClipGradNorm(1); err != nil {
+					return err
+				}
+				_, err := d.Gather(1)
+				return err
+			},
+			"Gather": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				_, err := d.Gather(1)
+				return err
+			},
+			"Whole": func(d *parallel.DataParallel, _ func() *autograd.Variable) error {
+				return d.Whole(func() error { return nil })
+			},
+			"Forward and Close": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				_, err := loss().Item()
+				if err == nil {
+					err = d.Close()
+				}
+				return err
+			},
+		} {
+			for i, err := range together(ranks(t, 2), func(r *rank) error {
+				return onQueue(r, []parallel.Option{parallel.ZeRO(stage)}, f)
+			}) {
+				if err == nil {
+					continue
+				}
+				require.NotContains(t, err.Error(), "\n", "ZeRO %d, %s, rank %d", stage, name, i)
+				require.NotContains(t, err.Error(), "parallel: parallel:", "ZeRO %d, %s, rank %d", stage, name, i)
+			}
+		}
+	}
+}

@@ -344,11 +344,11 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 		return d.nowhere("Forward", autograd.ErrNilVariable)
 	}
 	if d == nil || d.comm == nil {
-		return g.Refuse("parallel", &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
+		return g.Refuse(pass, &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
 	}
 	l, ok := d.model.(nn.Layer)
 	if !ok {
-		return g.Refuse("parallel", d.mistake("Forward", "a %T has no Forward with one input: call it in Run", d.model), x)
+		return g.Refuse(pass, d.mistake("Forward", "a %T has no Forward with one input: call it in Run", d.model), x)
 	}
 	return d.Run(g, func() *autograd.Variable { return l.Forward(x) })
 }
@@ -361,10 +361,10 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 		return d.nowhere("Run", autograd.ErrNilGraph)
 	}
 	if f == nil && d != nil && d.comm != nil {
-		return g.Refuse("parallel", d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
+		return g.Refuse(pass, d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
 	}
 	if err := d.begin(g); err != nil {
-		return g.Refuse("parallel", err)
+		return g.Refuse(pass, err)
 	}
 	var v *autograd.Variable
 	if d.set.stage < 3 {
@@ -379,7 +379,7 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 		return v
 	}
 	if v == nil || v.Graph() != g {
-		return g.Refuse("parallel", d.noResult(g, v))
+		return g.Refuse(pass, d.noResult(g, v))
 	}
 	return v
 }
@@ -406,7 +406,7 @@ func (d *DataParallel) nowhere(op string, err error) *autograd.Variable {
 	if err = d.wrong(op, err); !d.closed {
 		err = d.fatal(op, err)
 	}
-	return autograd.NewGraph(d.exec.Device()).Refuse("parallel", err)
+	return autograd.NewGraph(d.exec.Device()).Refuse(pass, err)
 }
 
 // begin prepares for a forward pass in g.

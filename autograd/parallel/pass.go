@@ -243,7 +243,9 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 		err = d.finish(g)
 	}
 	if err != nil && d.side.Stream() != nil {
-		err = errors.Join(err, d.meet())
+		if failed := d.meet(); failed != nil {
+			err = &Error{Op: op, Rank: d.comm.Rank(), Err: errors.Join(err, failed)}
+		}
 		d.reduced = nil
 	}
 	d.vacate(g)
