@@ -505,6 +505,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	opt.LoadStateDict(state)
 	_ = optim.ClipGradNorm
 	_ = optim.ClipGradValue
+	joined.ClipGradNorm(s)
 
 	// Schedules
 	_ = optim.StepLR
@@ -601,6 +602,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	sampler.SetEpoch(epoch)
 	joined.ClipGradNorm(s)
 	joined.ClipGradNormAsync(s)
+	_ = optim.ClipGradNorm
 	parallel.NewCheckpoint(joined).Write(ctx, path, n)
 	parallel.NewCheckpoint(joined).Read(ctx, path)
 	ranks.AllReduce(stream, dst, part, comm.Sum)
