@@ -62,6 +62,7 @@ const (
 	BadInterval                       // GrowthInterval, or one in a State, that is not from 1 to 2^31-1
 	BadTracker                        // a growth tracker in a State that is not from 0 to 2^31-1
 	NoScaler                          // a method of a nil GradScaler
+	SharedGradients                   // gradients that ranks share out are not there, not complete, or looked at by a scaler without AgreedBy
 )
 
 // misuseText is PyTorch's text for each that PyTorch has.
@@ -81,6 +82,7 @@ var misuseText = [...]string{
 	BadScale:        "the scale must be more than 0 and finite in float32.",
 	BadInterval:     "the growth interval must be from 1 to 2147483647.",
 	BadTracker:      "the growth tracker must be from 0 to 2147483647.",
+	SharedGradients: "the ranks share the gradients out:",
 	NoScaler:        "the GradScaler is nil: make one with NewGradScaler.",
 	BadOptimizer:    "the optimizer must be comparable and not nil: pass a pointer.",
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/training"
@@ -15,7 +16,8 @@ var steps = tensor.Steps(training.Key{})
 
 // Unscale divides the gradients of opt's parameters by the scale, in place. Step does so by itself; call Unscale before it to
 // look at the gradients or to change them, as in clipping. It is called once for each optimizer and iteration, after all
-// gradients have been accumulated: else UnscaledTwice, UnscaledTooLate. Gradients in float16 are refused (Float16Gradient),
+// gradients have been accumulated: else UnscaledTwice, UnscaledTooLate. Gradients that ranks share out (autograd/parallel, ZeRO 1 to 3) are those of DataParallel.Parameters, in a scaler
+// with AgreedBy: else SharedGradients. Gradients in float16 are refused (Float16Gradient),
 // before any gradient has changed: parameters are kept in float32, and cast by autocast.
 //
 // The gradients of one type and device are unscaled, and searched for what overflowed, in one pass on the device. Nothing waits
@@ -124,6 +126,9 @@ func (s *GradScaler) inspect(p *progress, inv *tensor.Tensor, half bool) (err er
 // parts groups the gradients by device, in the order in which devices first appear.
 func (s *GradScaler) parts(opt Optimizer, half bool) (parts []*part, err error) {
 	for _, param := range opt.Parameters() {
+		if why := s.unready(param); why != "" {
+			return nil, &ScalerError{Method: "Unscale", Misuse: SharedGradients, Detail: why}
+		}
 		g := param.Grad()
 		if g == nil {
 			continue
@@ -139,6 +144,18 @@ func (s *GradScaler) parts(opt Optimizer, half bool) (parts []*part, err error) 
 		parts[at].add(g)
 	}
 	return parts, nil
+}
+
+// unready is why the gradient of a parameter that ranks share out (autograd/parallel) cannot be looked at, or "".
+func (s *GradScaler) unready(p *autograd.Parameter) string {
+	key := training.Key{}
+	if instead := autograd.Instead(key, p); instead != "" {
+		return instead + ": make the optimizer of DataParallel.Parameters or ParametersOf"
+	}
+	if of := autograd.PartOf(key, p); of != "" && s.agreed == nil {
+		return of + ", of which each would leave out steps of its own: make the scaler with AgreedBy"
+	}
+	return autograd.Waiting(key, p)
 }
 
 // execFor is where gradients on g's device are looked at.

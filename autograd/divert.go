@@ -15,23 +15,61 @@ import (
 type Sink func(t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
-// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks). If the gradients never come to p's Grad, instead says where they go, for the errors of
-// optimizers that have p.
-func Divert(_ training.Key, p *Parameter, f Sink, instead string) {
+// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks).
+func Divert(_ training.Key, p *Parameter, f Sink) {
 	if p != nil {
-		p.diverted, p.instead = f, instead
+		p.diverted = f
 	}
 }
 
 // Diverted reports whether the gradients of p go to a sink.
 func Diverted(_ training.Key, p *Parameter) bool { return p != nil && p.diverted != nil }
 
+// Sharding is what is known of a parameter whose gradients several ranks share out: of the model's own, and of the part of it that a rank has, which is a parameter too. Texts are for errors, and name the
+// parameter; empty ones do not apply.
+type Sharding struct {
+	Instead string        // of the model's own: where its gradients go, which never come to Grad
+	Part    string        // of a part: whose it is
+	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
+	Cleared func()        // what else ZeroGrad releases; nil for nothing
+}
+
+// Shard says so of p; nil ends that.
+func Shard(_ training.Key, p *Parameter, s *Sharding) {
+	if p != nil {
+		p.sharding = s
+	}
+}
+
 // Instead is where the gradients of p go that never come to its Grad, "" of others.
 func Instead(_ training.Key, p *Parameter) string {
-	if p == nil {
+	if p == nil || p.sharding == nil {
 		return ""
 	}
-	return p.instead
+	return p.sharding.Instead
+}
+
+// PartOf is whose part p is, which is one of several ranks: what looks at all gradients together, as a norm does, would have another result on each. It is "" of others.
+func PartOf(_ training.Key, p *Parameter) string {
+	if p == nil || p.sharding == nil {
+		return ""
+	}
+	return p.sharding.Part
+}
+
+// Waiting is why Grad does not have all that it will have, "" if it does: a step now would leave that out.
+func Waiting(_ training.Key, p *Parameter) string {
+	if p == nil || p.sharding == nil || p.sharding.Waiting == nil {
+		return ""
+	}
+	return p.sharding.Waiting()
+}
+
+// DropGrad releases the gradient of p alone, and nothing that ZeroGrad releases besides.
+func DropGrad(_ training.Key, p *Parameter) {
+	if p != nil {
+		p.dropGrad()
+	}
 }
 
 // divert gives t, which it takes over if that is the result, to the parameter's sink.

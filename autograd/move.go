@@ -59,7 +59,7 @@ func (m *Move) Commit() {
 	if m == nil || m.p == nil {
 		return
 	}
-	m.p.ZeroGrad()
+	m.p.dropGrad()
 	m.p.grad = m.grad
 	m.p.value.Release()
 	m.p.value = m.value

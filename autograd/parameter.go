@@ -28,8 +28,8 @@ type Parameter struct {
 	after        hooks    // called when they are
 	computed     []string // the parameters of which a module computes it
 	diverted     Sink     // who gets the gradients instead; see Divert
-	instead      string   // where they go, if they never come to grad
-	away         string   // where the value is, while the parameter has none; see Put
+	sharding     *Sharding
+	away         string // where the value is, while the parameter has none; see Put
 }
 
 // NewParameter makes a parameter of t, which it takes over: Parameter.Release releases it. It requires a gradient if it is of
@@ -185,7 +185,7 @@ func (p *Parameter) SetGrad(t *tensor.Tensor) error {
 	if err != nil {
 		return called("SetGrad of parameter "+excerpt.Quote(p.name), err)
 	}
-	p.ZeroGrad()
+	p.dropGrad()
 	p.grad = own
 	return nil
 }
@@ -223,12 +223,20 @@ func (p *Parameter) takes(t *tensor.Tensor) error {
 }
 
 // ZeroGrad releases the gradient. As in PyTorch, "no gradient" is not the same as a gradient of zeros: optimizers skip
-// parameters without one.
+// parameters without one. Where several ranks share the gradient out (autograd/parallel), the part of it that this rank has is released too, and what waits to be summed.
 func (p *Parameter) ZeroGrad() {
-	if p != nil {
-		p.grad.Release()
-		p.grad = nil
+	if p == nil {
+		return
 	}
+	p.dropGrad()
+	if p.sharding != nil && p.sharding.Cleared != nil {
+		p.sharding.Cleared()
+	}
+}
+
+func (p *Parameter) dropGrad() {
+	p.grad.Release()
+	p.grad = nil
 }
 
 // RequiresGrad reports whether graphs compute gradients for the parameter.
@@ -246,7 +254,7 @@ func (p *Parameter) Release() {
 	if p == nil {
 		return
 	}
-	p.ZeroGrad()
+	p.dropGrad()
 	p.value.Release()
 	p.value, p.awaits, p.away = nil, nil, ""
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/oneline"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -38,6 +39,9 @@ func (e *NonFiniteError) Error() string {
 // maxNorm, and returns the norm before (torch.nn.utils.clip_grad_norm_). Parameters without a gradient are skipped. It waits for
 // the device, to return the norm: ClipGradNormAsync does not.
 //
+// Where ranks share gradients out (autograd/parallel with ZeRO 1 to 3) the norm is that of all ranks' parts, and both the model's parameters and the
+// parts are a *ConfigError that says what to call: DataParallel.ClipGradNorm.
+//
 // As in PyTorch, a norm that is not finite is no error: it is what a GradScaler looks for, which then skips the step. Without
 // one, check the result, or ask for ErrorIfNonFinite: the gradients are not usable, and are left as they are.
 func ClipGradNorm(params []*autograd.Parameter, maxNorm float64, opts ...ClipOption) (float64, error) {
@@ -64,7 +68,10 @@ func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts
 	if !(c.p > 0) {
 		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm type %v; it must be greater than 0", c.p)}
 	}
-	groups := gradients(params)
+	groups, err := gradients("ClipGradNorm", params, true)
+	if err != nil {
+		return 0, err
+	}
 	norms := make([]*tensor.Tensor, len(groups))
 	defer func() {
 		for _, n := range norms {
@@ -127,11 +134,16 @@ func joined(norms []*tensor.Tensor, p float64, read bool) (float64, error) {
 
 // ClipGradValue brings every element of the parameters' gradients into -limit..limit, in place
 // (torch.nn.utils.clip_grad_value_). Parameters without a gradient are skipped; NaN stays. It does not wait for the device.
+// Of ranks that share gradients out each clips its parts, DataParallel.Parameters; the model's own parameters are a *ConfigError then.
 func ClipGradValue(params []*autograd.Parameter, limit float64) error {
 	if !(limit >= 0) {
 		return &ConfigError{"ClipGradValue", fmt.Sprintf("limit %v; it must not be negative", limit)}
 	}
-	for _, g := range gradients(params) {
+	groups, err := gradients("ClipGradValue", params, false)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
 		if err := steps.ClipGradValue(g.exec, g.grads, limit); err != nil {
 			return g.wrap("ClipGradValue", err)
 		}
@@ -154,11 +166,14 @@ func (g *gradGroup) wrap(what string, err error) error {
 	return fmt.Errorf("optim: %s: %s: %w", what, whose, err)
 }
 
-// gradients groups the gradients by where they are worked on.
-func gradients(params []*autograd.Parameter) []*gradGroup {
+// gradients groups the gradients by where they are worked on. Those that several ranks share out are refused where they are not there, not complete, or, for what looks at all of them together, parts.
+func gradients(op string, params []*autograd.Parameter, together bool) ([]*gradGroup, error) {
 	var groups []*gradGroup
 next:
 	for _, p := range params {
+		if why := unready(p, together); why != "" {
+			return nil, &ConfigError{op, why}
+		}
 		t := p.Grad()
 		if t == nil {
 			continue
@@ -171,5 +186,20 @@ next:
 		}
 		groups = append(groups, &gradGroup{exec: t.Exec(), grads: []*tensor.Tensor{t}, name: p.Name()})
 	}
-	return groups
+	return groups, nil
+}
+
+// unready is why the gradient of a parameter cannot be clipped, with what to call, or "".
+func unready(p *autograd.Parameter, together bool) string {
+	const call = "call DataParallel.ClipGradNorm"
+	key := training.Key{}
+	switch instead := autograd.Instead(key, p); {
+	case instead != "" && together:
+		return instead + ": " + call
+	case instead != "":
+		return instead + ": give what DataParallel.Parameters has"
+	case together && autograd.PartOf(key, p) != "":
+		return autograd.PartOf(key, p) + ", and the norm is that of all ranks' parts: " + call
+	}
+	return autograd.Waiting(key, p)
 }

@@ -190,6 +190,9 @@ func (o *LBFGSOptimizer) uniform() error {
 		if err := trains("LBFGS", p); err != nil {
 			return err
 		}
+		if of := autograd.PartOf(training.Key{}, p); of != "" {
+			return &ConfigError{"LBFGS", of + ", and LBFGS looks at the whole: it is for ZeRO 0"}
+		}
 		t := p.Tensor()
 		var err error
 		switch {

@@ -286,7 +286,7 @@ func (o *Grouped) stepNow(by *decision) error {
 	return o.take(o.groups, planned, by)
 }
 
-// complete refuses a parameter without a tensor, or whose gradients go elsewhere: a step of the others would train a part of the model and say nothing.
+// complete refuses a parameter without a tensor, or whose gradients go elsewhere, or are not complete: a step of the others would train a part of the model and say nothing.
 func (o *Grouped) complete() error {
 	for _, g := range o.groups {
 		for _, p := range g.params {
@@ -301,7 +301,10 @@ func (o *Grouped) complete() error {
 // trains refuses a parameter that the optimizer of a name cannot train.
 func trains(name string, p *autograd.Parameter) error {
 	if instead := autograd.Instead(training.Key{}, p); instead != "" {
-		return &ConfigError{name, instead}
+		return &ConfigError{name, instead + ": make the optimizer of DataParallel.Parameters or ParametersOf"}
+	}
+	if why := autograd.Waiting(training.Key{}, p); why != "" {
+		return &ConfigError{name, why}
 	}
 	if p.Tensor() == nil {
 		return fmt.Errorf("optim: %s: %w", name, autograd.Missing(training.Key{}, p, "", gone))

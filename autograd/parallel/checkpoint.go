@@ -224,7 +224,7 @@ func (c *Checkpoint) wrong(op string, err error) error {
 }
 
 // Write writes the checkpoint to a folder, which is made if it is not there, and replaces the one that it has. All ranks call it, between two steps, with the same folder and step, which
-// is only noted. It waits for the device and for the others: their time limit is longer than writing takes. If ctx is done on a rank before it has written its part, that is the error of all.
+// is only noted, and not negative. It waits for the device and for the others: their time limit is longer than writing takes. If ctx is done on a rank before it has written its part, that is the error of all.
 // Ranks that give another step or folder, have other sections, or optimizers with other settings, are a *checkpoint.MismatchError on all, before anything is written.
 func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 	const op = "Write"
@@ -233,6 +233,9 @@ func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 	}
 	w := &saving{c: c, folder: folder, step: step}
 	err := c.check(ctx)
+	if err == nil && step < 0 {
+		err = &Error{Op: op, Rank: c.rank(), Detail: fmt.Sprintf("step %d; it must not be negative", step)}
+	}
 	if err == nil {
 		err = w.collect()
 	}

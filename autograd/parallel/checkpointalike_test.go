@@ -2,6 +2,7 @@ package parallel_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -140,4 +141,31 @@ func TestCheckpoint_ModelOnlyLeavesOutTheRest(t *testing.T) {
 	var none *parallel.Checkpoint
 	_, err = none.ModelOnly().Read(t.Context(), dir)
 	require.True(t, errors.As(err, new(*parallel.Error)))
+}
+
+// A step is a count: nothing is written for one that is negative.
+func TestWrite_OfANegativeStepIsRefused(t *testing.T) {
+	for _, on := range [][]int{{-1, -1}, {2, -1}} {
+		dir := filepath.Join(t.TempDir(), "run")
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			return withModel(r, even(), []parallel.Option{parallel.ZeRO(1)}, func(d *parallel.DataParallel) error {
+				return parallel.NewCheckpoint(d).Write(t.Context(), dir, on[r.comm.Rank()])
+			})
+		}) {
+			var e *parallel.CheckpointError
+			require.ErrorAs(t, err, &e, "rank %d", i)
+			require.ErrorContains(t, err, "step -1; it must not be negative")
+		}
+		_, err := os.Stat(dir)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	dir := t.TempDir()
+	m := even()
+	require.NoError(t, m.To(ranks(t, 1)[0].dev))
+	defer m.Release()
+	require.ErrorContains(t, parallel.PlainCheckpoint(m).Write(t.Context(), dir, -1), "step -1; it must not be negative")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

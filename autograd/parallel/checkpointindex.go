@@ -132,6 +132,9 @@ func (x *index) unsound() string {
 	if x.Ranks < 1 || len(x.Files) != x.Ranks {
 		return fmt.Sprintf("%d ranks with %d parts", x.Ranks, len(x.Files))
 	}
+	if x.Step < 0 {
+		return fmt.Sprintf("step %d", x.Step)
+	}
 	if !saveNumber.MatchString(x.Save) {
 		return "a number of the Write that there is not: " + excerpt.Quote(x.Save)
 	}

@@ -2,7 +2,9 @@ package parallel
 
 import (
 	"context"
+	"math"
 
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -10,31 +12,37 @@ import (
 // ClipGradNorm scales the gradients of all parameters together, in place, so that their 2-norm, over the parts of all ranks, is at most maxNorm, and returns the norm before. All
 // ranks call it, after the backward pass, and get the same number; it waits for the device, to return that: ClipGradNormAsync does not. It is optim.ClipGradNorm for what Parameters has. As there, a norm that is not
 // finite is no error, and leaves the gradients as they are.
+//
+// With ZeRO 1 to 3 ranks that give different limits all get a *MismatchError, and nothing is scaled. What keeps a rank from the sum, as a limit that is negative or NaN, or gradients of NoSync that wait to be summed,
+// ends the group: the others wait for it. With ZeRO 0 nothing is sent, and limits are not compared: all ranks have the same gradients, and scale them.
 func (d *DataParallel) ClipGradNorm(maxNorm float64) (norm float64, err error) {
-	err = d.clipped("ClipGradNorm", maxNorm, func(t *tensor.Tensor) error {
-		norm, err = t.Item()
-		return err
-	})
+	err = d.clipped("ClipGradNorm", maxNorm, &norm)
 	return norm, err
 }
 
 // ClipGradNormAsync is ClipGradNorm without the norm: the norm of the rank's part, the sum over the ranks and the scaling follow each other on the streams, and nothing waits for the device, as with
-// optim.ClipGradNormAsync. All ranks call it, or ClipGradNorm.
+// optim.ClipGradNormAsync. All ranks call it, or ClipGradNorm. Where limits differ, which no host sees then, a gradient of each rank becomes NaN, with ZeRO 1 to 3: so the losses that come say it.
 func (d *DataParallel) ClipGradNormAsync(maxNorm float64) error {
-	return d.clipped("ClipGradNormAsync", maxNorm, func(*tensor.Tensor) error { return nil })
+	return d.clipped("ClipGradNormAsync", maxNorm, nil)
 }
 
-// clipped clips, and shows the norm to read.
-func (d *DataParallel) clipped(op string, maxNorm float64, read func(norm *tensor.Tensor) error) error {
+// clipped clips, and reads the norm unless that is nil.
+func (d *DataParallel) clipped(op string, maxNorm float64, norm *float64) error {
 	switch {
 	case d == nil || d.comm == nil:
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case !(maxNorm >= 0):
-		return d.mistake(op, "norm %v; it must not be negative", maxNorm)
+		err := d.mistake(op, "norm %v; it must not be negative", maxNorm)
+		if d.set.stage == 0 || d.closed {
+			return err
+		}
+		return d.fatal(op, err)
 	case d.closed:
 		return d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:
 		return d.broken
+	case d.waits(): // the others may have made another pass, and wait
+		return d.fatal(op, d.mistake(op, unsummed))
 	}
 	var grads []*tensor.Tensor
 	for _, p := range d.Parameters() {
@@ -42,61 +50,78 @@ func (d *DataParallel) clipped(op string, maxNorm float64, read func(norm *tenso
 			grads = append(grads, g)
 		}
 	}
-	return d.fatal(op, d.clip(grads, maxNorm, read))
+	return d.fatal(op, d.clip(op, grads, maxNorm, norm))
 }
 
-func (d *DataParallel) clip(grads []*tensor.Tensor, maxNorm float64, read func(norm *tensor.Tensor) error) error {
-	norm, err := steps.GradNorm(d.exec, grads, 2)
+func (d *DataParallel) clip(op string, grads []*tensor.Tensor, maxNorm float64, read *float64) error {
+	own, err := steps.GradNorm(d.exec, grads, 2)
 	if err != nil {
 		return err
 	}
-	defer func() { norm.Release() }()
+	defer own.Release()
 	if d.set.stage > 0 {
-		whole, err := d.joinNorm(norm)
-		if err != nil {
+		return d.clipParts(op, grads, own, maxNorm, read)
+	}
+	if read != nil {
+		if *read, err = own.Item(); err != nil {
 			return err
 		}
-		norm.Release()
-		norm = whole
 	}
-	if err := steps.ClipGradNorm(grads, norm, maxNorm, false); err != nil {
-		return err
-	}
-	return read(norm)
+	return steps.ClipGradNorm(grads, own, maxNorm, false)
 }
 
-// joinNorm is the norm of all ranks' parts.
-func (d *DataParallel) joinNorm(own *tensor.Tensor) (*tensor.Tensor, error) {
-	sum, err := own.Square()
+// clipParts clips by the norm of all ranks' parts, of which own is this rank's.
+func (d *DataParallel) clipParts(op string, grads []*tensor.Tensor, own *tensor.Tensor, maxNorm float64, read *float64) error {
+	m, err := d.newNormMessage(own, maxNorm)
+	defer m.release()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := d.agree("all-reduce of the gradients' norm", sum, comm.Sum); err == nil {
-		err = sum.SqrtInPlace()
-		if err == nil {
-			return sum, nil
+	if err := d.agreed("all-reduce of the gradients' norm", m.sum, m.own, comm.Sum); err != nil {
+		return err
+	}
+	norm, err := m.norm()
+	if err != nil {
+		return err
+	}
+	defer norm.Release()
+	if read != nil { // before anything is scaled: a collective that has failed is known then, and limits that differ
+		if err := d.readNorm(op, m, maxNorm, read); err != nil {
+			return err
 		}
-		sum.Release()
-		return nil, err
-	} else {
-		sum.Release()
-		return nil, err
+		return steps.ClipGradNorm(grads, norm, maxNorm, false)
 	}
+	if err := steps.ClipGradNorm(grads, norm, maxNorm, false); err != nil || len(grads) == 0 {
+		return err
+	}
+	differs, err := m.differs()
+	if err != nil {
+		return err
+	}
+	defer differs.Release()
+	return steps.ClipGradNorm(grads[:1], differs, math.Inf(1), true) // one is enough to be seen, and costs no pass over all
 }
 
-// agree all-reduces a tensor on the parameters' stream.
-func (d *DataParallel) agree(op string, t *tensor.Tensor, how comm.Op) error {
-	if err := order(t.Exec().Stream(), d.side.Stream()); err != nil {
+// readNorm waits for the sums: for the norm, and for whether the ranks have the same limit.
+func (d *DataParallel) readNorm(op string, m *normMessage, maxNorm float64, norm *float64) error {
+	sums, err := tensor.ToSlice[float64](m.sum)
+	if err != nil {
 		return err
 	}
-	if err := d.allReduce(op, t, how); err != nil {
+	*norm = sums[0] // of which the root was drawn in place
+	if !d.exec.Computes() || same(sums[1:], maxNorm, d.comm.Size()) {
+		return nil
+	}
+	bits, err := d.gatherNumbers("comparison of the limits of "+op, int64(math.Float64bits(maxNorm+0)))
+	if err != nil {
 		return err
 	}
-	if err := order(d.side.Stream(), t.Exec().Stream()); err != nil {
-		_ = d.side.Stream().Synchronize(context.Background()) // t is released next
-		return err
+	for rank, b := range bits {
+		if b != bits[0] {
+			return &MismatchError{Rank: rank, Call: op, Have: number(b), Want: number(bits[0])}
+		}
 	}
-	return d.comm.Follow(t.Exec().Stream())
+	return nil // not reached: some limit differed
 }
 
 // AgreeOverflow makes all ranks have found an infinite or NaN gradient if one of them has, in the flag found, one float32 that is not 0 then. It is what an amp.GradScaler asks for
@@ -117,5 +142,22 @@ func (d *DataParallel) AgreeOverflow(found *tensor.Tensor) error {
 	case d.set.stage == 0:
 		return nil
 	}
-	return d.fatal(op, d.agree("all-reduce of the overflow", found, comm.Max))
+	return d.fatal(op, d.agreed("all-reduce of the overflow", found, found, comm.Max))
+}
+
+// agreed all-reduces src into dst, which may be the same, on the parameters' stream.
+func (d *DataParallel) agreed(op string, dst, src *tensor.Tensor, how comm.Op) error {
+	stream := dst.Exec().Stream()
+	if err := order(stream, d.side.Stream()); err != nil {
+		return err
+	}
+	defer tensor.Changed(key, dst)
+	if err := d.collect(op, func(s device.Stream, b []comm.Buffer) error { return d.comm.AllReduce(s, b[0], b[1], how) }, dst, src); err != nil {
+		return err
+	}
+	if err := order(d.side.Stream(), stream); err != nil {
+		_ = d.side.Stream().Synchronize(context.Background()) // the tensors are released next
+		return err
+	}
+	return d.comm.Follow(stream)
 }

@@ -20,7 +20,7 @@ func (d *DataParallel) Close() error {
 func (d *DataParallel) end() (err error) {
 	d.closed = true
 	if d.side.Stream() != nil {
-		err = d.wrong("Close", d.side.Stream().Synchronize(context.Background()))
+		err = d.side.Stream().Synchronize(context.Background())
 	}
 	if d.broken != nil {
 		err = nil // told already
@@ -30,7 +30,8 @@ func (d *DataParallel) end() (err error) {
 		d.joinBatchNorms(false)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, nil, "")
+		autograd.Divert(key, q.p, nil)
+		autograd.Shard(key, q.p, nil)
 		switch {
 		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)
@@ -48,6 +49,9 @@ func (d *DataParallel) end() (err error) {
 	d.graph = nil
 	if d.side.Stream() != nil {
 		err = errors.Join(err, d.side.Stream().Close())
+	}
+	if err != nil {
+		err = &Error{Op: "Close", Rank: d.comm.Rank(), Err: err} // one line of what may be several errors
 	}
 	return err
 }

@@ -14,16 +14,21 @@ import (
 
 // Before anything is broadcast the ranks compare what they have: else a collective would wait for one that never comes, or mix parameters up.
 
-// manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first.
-func (d *DataParallel) manifest(all []nn.Named) []string {
+// manifest says of each parameter and buffer, and of the settings, what must be the same on all ranks: a line each, with the name first. The first ones are the parameters, as many as that.
+func (d *DataParallel) manifest(all []nn.Named, parameters int) []string {
 	lines := make([]string, 0, len(all)+1)
 	lines = append(lines, fmt.Sprintf("options\tZeRO %d; buckets of %d and %d bytes; FindUnused %v; GradientsInParts %v; BroadcastBuffers %v; SyncBatchNorm %v; MasterWeights %v; Units %s", d.set.stage,
 		d.set.first, d.set.rest, d.set.unused, d.set.parts, d.set.buffers, d.set.joined, d.set.master, d.unitPaths()))
-	for _, n := range all {
+	for i, n := range all {
 		t := n.Parameter.Tensor()
 		line := fmt.Sprintf("%s\t%s %v", n.Name, t.DType(), []int(t.Shape()))
-		if n.Parameter.RequiresGrad() {
+		switch {
+		case n.Parameter.RequiresGrad():
 			line += ", trained"
+		case i < parameters:
+			line += ", frozen"
+		default:
+			line += ", a buffer"
 		}
 		lines = append(lines, line)
 	}

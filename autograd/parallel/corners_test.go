@@ -215,6 +215,46 @@ func TestForward_OfNilIsRefusedOnAllRanks(t *testing.T) {
 	require.Nil(t, (*parallel.DataParallel)(nil).Forward(nil))
 }
 
+// A forward pass whose function has no result is followed by no backward pass, for which the others wait.
+func TestRun_WithoutAResultEndsTheGroup(t *testing.T) {
+	for name, result := range map[string]func(r *rank) *autograd.Variable{
+		"the function has returned nil": func(*rank) *autograd.Variable { return nil },
+		"the function has returned a variable of another graph": func(r *rank) *autograd.Variable {
+			other, x := r.graph(2, 64)
+			r.t.Cleanup(other.Release)
+			return x
+		},
+	} {
+		for stage := range 4 {
+			all := ranks(t, 2)
+			errs := together(all, func(r *rank) error {
+				return withModel(r, even(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					if r.comm.Rank() == 0 {
+						return r.backward(d, 64)
+					}
+					g, _ := r.graph(2, 64)
+					defer g.Release()
+					v := d.Run(g, func() *autograd.Variable { return result(r) })
+					_, gathered := d.Gather(1)
+					require.ErrorContains(t, gathered, name, "the group has ended")
+					return v.Backward()
+				})
+			})
+			require.ErrorIs(t, errs[0], comm.ErrAborted, "%s, ZeRO %d", name, stage)
+			require.ErrorContains(t, errs[0], "rank 1")
+			require.ErrorContains(t, errs[1], name, "ZeRO %d", stage)
+		}
+	}
+	require.NoError(t, alone(t, even(), nil, func(r *rank, d *parallel.DataParallel) error {
+		g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc), autograd.NoGrad())
+		defer g.Release()
+		_, err := d.Run(g, func() *autograd.Variable { return nil }).Item()
+		require.ErrorContains(t, err, "the function has returned nil")
+		_, err = d.Gather(1)
+		return err // an evaluation ends nothing
+	}))
+}
+
 // What is said of calls that nobody can make.
 func TestErrors_SayWhoseTheyAre(t *testing.T) {
 	var none *parallel.DataParallel
@@ -396,4 +436,53 @@ func lost(c comm.Comm, over *bool) comm.Comm {
 		}
 		return s.(device.Executor).Submit("lost", func() error { c.Abort(errInjected); return nil })
 	}}
+}
+
+// An error is one line, and says nothing twice, also where several streams have it.
+func TestErrors_OfALostGroupAreOneLine(t *testing.T) {
+	for stage := range 4 {
+		for name, f := range map[string]func(d *parallel.DataParallel, loss func() *autograd.Variable) error{
+			"Item of the next pass": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				_, err := loss().Item()
+				return err
+			},
+			"Clip": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				if err := loss().Backward(); err != nil {
+					return err
+				}
+				if _, err := d.ClipGradNorm(1); err != nil {
+					return err
+				}
+				_, err := d.Gather(1)
+				return err
+			},
+			"Gather": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				_, err := d.Gather(1)
+				return err
+			},
+			"Whole": func(d *parallel.DataParallel, _ func() *autograd.Variable) error {
+				return d.Whole(func() error { return nil })
+			},
+			"Forward and Close": func(d *parallel.DataParallel, loss func() *autograd.Variable) error {
+				_, err := loss().Item()
+				if err == nil {
+					err = d.Close()
+				}
+				return err
+			},
+		} {
+			for i, err := range together(ranks(t, 2), func(r *rank) error {
+				return onQueue(r, []parallel.Option{parallel.ZeRO(stage)}, f)
+			}) {
+				if err == nil {
+					continue
+				}
+				require.NotContains(t, err.Error(), "\n", "ZeRO %d, %s, rank %d", stage, name, i)
+				require.NotContains(t, err.Error(), "parallel: parallel:", "ZeRO %d, %s, rank %d", stage, name, i)
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
-// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same. A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
+// NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
 // Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own
@@ -75,6 +75,7 @@
 //	parallel.go   Data and Run: what the ranks agree on        layout.go    arithmetic: where parameters lie in buckets and shards
 //	compare.go    whether they have the same model             collective.go  tensors as buffers, and the order of streams
 //	pass.go       a backward pass, gradient by gradient        shard.go     ZeRO 1 and 2
+//	shared.go     what others are told of shared gradients     limits.go    what ranks that clip agree on
 //	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
 //	whole.go      whole parameters, to save and to load        close.go      the end, and what is left of the model
 //	predict.go    what a rank holds, without running           sampler.go   whose examples are whose

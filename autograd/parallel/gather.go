@@ -129,7 +129,7 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 			err = d.place(b)
 		}
 		if err != nil {
-			return g.Refuse("parallel", d.fatal("Run", err))
+			return g.Refuse(pass, d.fatal("Run", err))
 		}
 	}
 	d.forward, d.walked, d.runs = true, nil, g
@@ -142,7 +142,7 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 	v := autograd.WatchModules(key, g, watcher{d}, func() *autograd.Variable { return g.SavedTensors(packer{d}, f) })
 	d.sequence = d.walked
 	if err := d.settled("Run"); err != nil {
-		return g.Refuse("parallel", d.fatal("Run", err))
+		return g.Refuse(pass, d.fatal("Run", err))
 	}
 	return v
 }

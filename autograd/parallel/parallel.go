@@ -45,6 +45,8 @@ type DataParallel struct {
 
 	gathering // ZeRO 3
 
+	halfCleared bool // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
+
 	broken error // why the group was ended
 	closed bool
 	inside bool // Whole
@@ -106,8 +108,9 @@ func (d *DataParallel) start() error {
 	if err := d.behind(); err != nil { // the model's first values may be on their way
 		return err
 	}
-	state := append(append([]nn.Named(nil), nn.NamedParameters(d.model)...), nn.NamedBuffers(d.model)...)
-	if err := d.compare(d.manifest(state)); err != nil {
+	parameters := nn.NamedParameters(d.model)
+	state := append(append([]nn.Named(nil), parameters...), nn.NamedBuffers(d.model)...)
+	if err := d.compare(d.manifest(state, len(parameters))); err != nil {
 		return err
 	}
 	if err := d.broadcastState(state); err != nil {
@@ -123,8 +126,9 @@ func (d *DataParallel) start() error {
 		d.joinBatchNorms(true)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) }, d.instead(q))
+		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
 	}
+	d.tellSharding()
 	return d.settled("Data")
 }
 
@@ -306,23 +310,20 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 	return nil
 }
 
-// ZeroGrad releases the gradients, also those that were added up without communication.
+// ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
+// it has the rank's parts alone, and the next pass is an error if it has left anything.
 func (d *DataParallel) ZeroGrad() {
-	for _, p := range d.Parameters() {
-		p.ZeroGrad()
-	}
 	if d == nil {
 		return
 	}
-	for _, b := range d.buckets {
-		if b.grad != nil && d.next == 0 {
-			b.drop()
-		}
+	for _, q := range d.params {
+		q.p.ZeroGrad()
 	}
 }
 
 // NoSync runs f, whose passes add gradients up on this rank without communication: for all but the last of the parts that a batch is cut into. The next pass
-// outside reduces the sum. With ZeRO 2 and 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
+// outside reduces the sum. Until then a step and ClipGradNorm are errors with ZeRO 1 to 3, which have no part of the sum; with ZeRO 0 they
+// take this rank's own sum for the gradients, as PyTorch's DistributedDataParallel does, and ranks differ. With ZeRO 1 to 3 the whole gradients of this rank are kept meanwhile; passes outside of NoSync add up the rank's part alone, and send as often.
 func (d *DataParallel) NoSync(f func() error) error {
 	const op = "NoSync"
 	switch {
@@ -343,27 +344,27 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 		return d.nowhere("Forward", autograd.ErrNilVariable)
 	}
 	if d == nil || d.comm == nil {
-		return g.Refuse("parallel", &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
+		return g.Refuse(pass, &Error{Op: "Forward", Rank: -1, Detail: "the DataParallel was not made by Data"}, x)
 	}
 	l, ok := d.model.(nn.Layer)
 	if !ok {
-		return g.Refuse("parallel", d.mistake("Forward", "a %T has no Forward with one input: call it in Run", d.model), x)
+		return g.Refuse(pass, d.mistake("Forward", "a %T has no Forward with one input: call it in Run", d.model), x)
 	}
 	return d.Run(g, func() *autograd.Variable { return l.Forward(x) })
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of f in a graph that trains, or of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
+// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
 // ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
 		return d.nowhere("Run", autograd.ErrNilGraph)
 	}
 	if f == nil && d != nil && d.comm != nil {
-		return g.Refuse("parallel", d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
+		return g.Refuse(pass, d.fatal("Run", d.mistake("Run", "the function is nil"))) // the others wait for what it would send
 	}
 	if err := d.begin(g); err != nil {
-		return g.Refuse("parallel", err)
+		return g.Refuse(pass, err)
 	}
 	var v *autograd.Variable
 	if d.set.stage < 3 {
@@ -371,10 +372,29 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 	} else {
 		v = d.runSharded(g, f)
 	}
-	if err := g.Err(); err != nil && g.GradEnabled() {
-		_ = d.fatal("Run", err) // the graph has told it
+	if err := g.Err(); err != nil {
+		if g.GradEnabled() {
+			_ = d.fatal("Run", err) // the graph has told it
+		}
+		return v
+	}
+	if v == nil || v.Graph() != g {
+		return g.Refuse(pass, d.noResult(g, v))
 	}
 	return v
+}
+
+// noResult is the error of a forward pass without a result in its graph, of which no backward pass comes: it ends the group if the others wait for that.
+func (d *DataParallel) noResult(g *autograd.Graph, v *autograd.Variable) error {
+	detail := "the function has returned a variable of another graph"
+	if v == nil {
+		detail = "the function has returned nil"
+	}
+	err := d.mistake("Run", "%s: return a result of the pass, of the graph that Run was given", detail)
+	if !g.GradEnabled() {
+		return err
+	}
+	return d.fatal("Run", err)
 }
 
 // nowhere is the result of a forward pass that has no graph, and so no place for its error: one of a graph of its own, whose Err it is. It ends the group, as the others wait for what the pass would
@@ -386,7 +406,7 @@ func (d *DataParallel) nowhere(op string, err error) *autograd.Variable {
 	if err = d.wrong(op, err); !d.closed {
 		err = d.fatal(op, err)
 	}
-	return autograd.NewGraph(d.exec.Device()).Refuse("parallel", err)
+	return autograd.NewGraph(d.exec.Device()).Refuse(pass, err)
 }
 
 // begin prepares for a forward pass in g.
@@ -414,6 +434,9 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return err
 	}
 	if trains {
+		if err := d.stillSummed(op); err != nil {
+			return err
+		}
 		d.awaited = true
 		if err := d.stillFrozen(op); err != nil {
 			return err

@@ -125,7 +125,7 @@ func (b *bucket) addEarlier(q *param, slot *tensor.Tensor) error {
 	if err := slot.AddInPlace(h, 1); err != nil {
 		return err
 	}
-	q.p.ZeroGrad()
+	autograd.DropGrad(key, q.p) // ZeroGrad would take from the bucket what was put there
 	return nil
 }
 
@@ -243,7 +243,9 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 		err = d.finish(g)
 	}
 	if err != nil && d.side.Stream() != nil {
-		err = errors.Join(err, d.meet())
+		if failed := d.meet(); failed != nil {
+			err = &Error{Op: op, Rank: d.comm.Rank(), Err: errors.Join(err, failed)}
+		}
 		d.reduced = nil
 	}
 	d.vacate(g)

@@ -67,7 +67,7 @@ func TestData_NamesRankAndParameterThatDiffer(t *testing.T) {
 			m := nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 			m.At(1).Parameters()[1].SetRequiresGrad(false)
 			return m
-		}, "1.bias", `, first in "1.bias": rank 0 has float32 [2], trained, and rank 2 has float32 [2]`},
+		}, "1.bias", `, first in "1.bias": rank 0 has float32 [2], trained, and rank 2 has float32 [2], frozen`},
 	}
 	for name, c := range models {
 		t.Run(name, func(t *testing.T) {

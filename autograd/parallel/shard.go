@@ -5,7 +5,6 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
-	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -32,15 +31,6 @@ type piece struct {
 	of     *param
 	p      *autograd.Parameter // flat
 	offset int                 // in the shard
-}
-
-// instead is where the gradients of a parameter go, for the error of an optimizer that was made of the model's parameters: it would train nothing.
-func (d *DataParallel) instead(q *param) string {
-	if d.set.stage == 0 {
-		return ""
-	}
-	return fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it: make the optimizer of DataParallel.Parameters or ParametersOf",
-		excerpt.Quote(q.name), d.set.stage)
 }
 
 func (s *sharded) release() (err error) {

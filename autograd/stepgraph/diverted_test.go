@@ -24,7 +24,7 @@ func TestStep_RefusesModelsWhoseGradientsGoElsewhere(t *testing.T) {
 				}
 				divert := func(f autograd.Sink) {
 					for _, p := range r.model.Parameters()[1:] {
-						autograd.Divert(keys.Key{}, p, f, "")
+						autograd.Divert(keys.Key{}, p, f)
 					}
 				}
 				divert(func(*tensor.Tensor) (bool, error) { return false, nil })

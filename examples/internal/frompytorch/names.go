@@ -509,6 +509,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	opt.LoadStateDict(state)
 	_ = optim.ClipGradNorm
 	_ = optim.ClipGradValue
+	joined.ClipGradNorm(s)
 
 	// Schedules
 	_ = optim.StepLR
@@ -605,6 +606,7 @@ func names(ctx context.Context, dev device.Device, stream device.Stream, a *memo
 	sampler.SetEpoch(epoch)
 	joined.ClipGradNorm(s)
 	joined.ClipGradNormAsync(s)
+	_ = optim.ClipGradNorm
 	parallel.NewCheckpoint(joined).Write(ctx, path, n)
 	parallel.NewCheckpoint(joined).Read(ctx, path)
 	ranks.AllReduce(stream, dst, part, comm.Sum)

@@ -1,0 +1,92 @@
+package parallel
+
+import (
+	"fmt"
+
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
+
+// What functions of other packages are told of parameters whose gradients ranks share out, ZeRO 1 to 3. The model's own have no gradients, a part has some of them, and those of passes in NoSync have no part
+// until they are summed: a norm, a step or a ZeroGrad that did not know would do something else than with ZeRO 0, and say nothing.
+
+// tellSharding tells autograd of the parameters and the parts.
+func (d *DataParallel) tellSharding() {
+	if d.set.stage == 0 {
+		return
+	}
+	parts := map[*param]*piece{}
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			parts[c.of] = c
+			autograd.Shard(key, c.p, &autograd.Sharding{
+				Part:    fmt.Sprintf("parameter %s is this rank's part of the model's, as it is with ZeRO %d", excerpt.Quote(c.of.name), d.set.stage),
+				Waiting: func() string { return d.waiting(c.of) },
+				Cleared: d.clearedPart,
+			})
+		}
+	}
+	for _, q := range d.params {
+		autograd.Shard(key, q.p, &autograd.Sharding{
+			Instead: fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it", excerpt.Quote(q.name), d.set.stage),
+			Cleared: func() { d.cleared(q, parts[q]) },
+		})
+	}
+}
+
+// waits reports whether gradients of passes in NoSync wait to be summed over the ranks.
+func (d *DataParallel) waits() bool {
+	if d.set.stage == 0 { // they are the parameters' own
+		return false
+	}
+	for _, b := range d.buckets {
+		if b.grad != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting is the error of what looks at the gradient of a part meanwhile, "" if nothing waits.
+func (d *DataParallel) waiting(q *param) string {
+	if !d.waits() {
+		return ""
+	}
+	return "parameter " + excerpt.Quote(q.name) + ": " + unsummed
+}
+
+const unsummed = "gradients of passes in NoSync wait to be summed over the ranks: make a pass outside of NoSync first, or release them by DataParallel.ZeroGrad"
+
+// cleared releases the gradient of a parameter besides its own: the part that the rank has, which may be none, and what waits to be summed.
+func (d *DataParallel) cleared(q *param, part *piece) {
+	if part != nil {
+		autograd.DropGrad(key, part.p)
+	}
+	b := q.bucket
+	if b.grad == nil || d.arrivals > 0 { // a pass is under way, and counts what it has put there
+		return
+	}
+	q.kept = false // the next gradient is not added to what is there
+	for _, other := range b.params {
+		if other.kept {
+			return
+		}
+	}
+	b.drop()
+}
+
+// clearedPart notes that a part was cleared while gradients wait to be summed: of the parameters of which this rank has no part they stay, and its optimizer cannot know of them.
+func (d *DataParallel) clearedPart() {
+	if d.arrivals == 0 && d.waits() {
+		d.halfCleared = true
+	}
+}
+
+// stillSummed refuses to sum what an optimizer's ZeroGrad has left.
+func (d *DataParallel) stillSummed(op string) error {
+	half := d.halfCleared && d.waits()
+	if d.halfCleared = half; !half {
+		return nil
+	}
+	return d.fatal(op, d.mistake(op, "ZeroGrad of an optimizer, or of a part, came while gradients of passes in NoSync waited to be summed, of which it has this rank's parts alone: call DataParallel.ZeroGrad or the model's"))
+}
