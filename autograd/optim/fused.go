@@ -36,18 +36,26 @@ func (d *decision) at(e tensor.Exec) (g guard, err error) {
 		return g, nil
 	}
 	if d.scale != nil {
-		if g.Scale, err = d.scale.ToDevice(e); err != nil {
+		if g.Scale, err = lend(d.scale, e); err != nil {
 			return g, err
 		}
 	}
 	if d.found != nil {
-		if g.Found, err = d.found.ToDevice(e); err != nil {
+		if g.Found, err = lend(d.found, e); err != nil {
 			g.Scale.Release()
 			return guard{}, err
 		}
 	}
 	d.lent[e] = g
 	return g, nil
+}
+
+// lend brings a tensor to e. On its own device nothing waits: who decides orders the streams, once for all that it has.
+func lend(t *tensor.Tensor, e tensor.Exec) (*tensor.Tensor, error) {
+	if t.Device().ID() == e.Device().ID() {
+		return t.On(e), nil
+	}
+	return t.ToDevice(e)
 }
 
 func (d *decision) release() {
