@@ -25,7 +25,7 @@ type leaks struct {
 func newLeaks(t *testing.T) *leaks {
 	l := &leaks{t: t}
 	l.bench, l.alloc, l.dev = onFaulty(t)
-	l.far, _ = onSim(t)
+	l.far, _ = onZeros(t)
 	t.Cleanup(func() { require.NoError(t, memory.Drop(l.dev)) }) // the pool of pinned memory
 	return l
 }
@@ -71,6 +71,7 @@ func (l *leaks) check(run func() (release func(), err error)) (failures int) {
 			}
 			failures++
 			require.Equal(l.t, before, l.held(), "failure %d: %v", at, err)
+			require.Less(l.t, at, 1000, "fails without a fault: %v", err)
 		}
 	}
 	return failures
