@@ -14,7 +14,7 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 14.85e6 // of a program that adds two tensors, built without flags: 14.82e6, of which 2.26e6 are kernels for GPUs
+	mostBytes    = 15.05e6 // of a program that adds two tensors, built without flags: 14.99e6, of which 2.26e6 are kernels for GPUs
 	mostPackages = 10      // of other modules below ./tensor
 )
 
