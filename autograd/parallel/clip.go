@@ -21,7 +21,7 @@ func (d *DataParallel) ClipGradNorm(maxNorm float64) (norm float64, err error) {
 }
 
 // ClipGradNormAsync is ClipGradNorm without the norm: the norm of the rank's part, the sum over the ranks and the scaling follow each other on the streams, and nothing waits for the device, as with
-// optim.ClipGradNormAsync. All ranks call it, or ClipGradNorm. Where limits differ, which no host sees then, a gradient of each rank becomes NaN, with ZeRO 1 to 3: so the losses that come say it.
+// optim.ClipGradNormAsync. All ranks call it. Where limits differ, which no host sees then, a gradient of each rank becomes NaN, with ZeRO 1 to 3: so the losses that come say it.
 func (d *DataParallel) ClipGradNormAsync(maxNorm float64) error {
 	return d.clipped("ClipGradNormAsync", maxNorm, nil)
 }

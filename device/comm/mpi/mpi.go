@@ -22,7 +22,7 @@ const backend = "mpi"
 // Options are the settings of a group. The zero Options are the usual ones.
 type Options struct {
 	// TimeLimit is how long a rank waits in a collective for the others, and, but no less than a minute, in Open for all to come; 0 is comm.DefaultTimeLimit. It must be longer than what a rank may do
-	// between two collectives while the others wait, such as writing a checkpoint.
+	// between two collectives while the others wait, such as writing a checkpoint, and the same on all ranks.
 	TimeLimit time.Duration
 	// Check compares the calls of all ranks before each collective, at the price of a small collective more. Without it, ranks that
 	// differ are told when the time limit is over, or by MPI, or not at all if the bytes happen to fit. It must be the same on all ranks.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,16 +32,19 @@ func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
 	})
 }
 
-// Ranks of which only some compare their calls are told when they open.
-func TestOpen_TellsThatNotAllCheck(t *testing.T) {
+// Ranks with different options are told when they open.
+func TestOpen_ComparesTheOptions(t *testing.T) {
+	faults := map[string]string{"check": "Options.Check is false on rank 0, and true on rank 1", "limit": "Options.TimeLimit is 20s on rank 0, and 40s on rank 1"}
 	withLaunchers(t, func(t *testing.T, l launcher) {
-		run := l.start(t, 3, "place", arguments{TimeLimit: 10 * limit, Victim: 1, Fault: "check"}, l.Recover...)
-		_, _ = run.wait(patient) // a launcher that lets the others live says nothing
-		all := run.texts()
-		require.Len(t, all, 3, run.Output.String())
-		for _, text := range all {
-			require.Contains(t, text, "Options.Check is false on rank 0, and true on rank 1")
-			require.Contains(t, text, "mismatch")
+		for fault, says := range faults {
+			run := l.start(t, 3, "place", arguments{TimeLimit: 20 * time.Second, Victim: 1, Fault: fault}, l.Recover...)
+			_, _ = run.wait(patient) // a launcher that lets the others live says nothing
+			all := run.texts()
+			require.Len(t, all, 3, run.Output.String())
+			for _, text := range all {
+				require.Contains(t, text, says)
+				require.Contains(t, text, "mismatch")
+			}
 		}
 	})
 }

@@ -22,7 +22,8 @@ type peer struct {
 	started uint64 // by the system's clock: a later process may have the same number
 	machine uint64 // where the number means something: the machine and its part that sees the same processes
 	host    string
-	checks  bool // Options.Check
+	checks  bool          // Options.Check
+	limit   time.Duration // Options.TimeLimit
 }
 
 const peerBytes = 128
@@ -35,7 +36,7 @@ func (e *engine) introduce() *comm.Fault {
 	}
 	all := osmem.Bytes(memory, uint64(e.size*peerBytes))
 	own := self()
-	own.checks = e.options.Check
+	own.checks, own.limit = e.options.Check, e.options.TimeLimit
 	own.write(all[e.rank*peerBytes:][:peerBytes])
 	e.current = &comm.Call{Operation: "Open"}
 	f := e.begin(e.lib.Allgather(e.lib.InPlace, memory, peerBytes, e.data, e.request), &patience{since: time.Now(), limit: e.options.opening()})
@@ -52,12 +53,22 @@ func (e *engine) introduce() *comm.Fault {
 	return e.peers.agreed()
 }
 
-// agreed is the fault of ranks that do not all compare their calls: what the one sends to be compared another one would take for data.
+// agreed is the fault of ranks that do not all compare their calls, as what the one sends to be compared another one would take for data, or that would
+// wait for each other for different times.
 func (p *peers) agreed() *comm.Fault {
+	first := p.all[0]
 	for rank, q := range p.all {
-		if q.checks != p.all[0].checks {
-			return &comm.Fault{Peer: rank, Other: 0, Err: comm.ErrMismatch, Detail: fmt.Sprintf("Options.Check is %v on rank 0, and %v on rank %d: it must be the same on all ranks", p.all[0].checks, q.checks, rank)}
+		option, own, other := "", any(nil), any(nil)
+		switch {
+		case q.checks != first.checks:
+			option, own, other = "Check", first.checks, q.checks
+		case q.limit != first.limit:
+			option, own, other = "TimeLimit", first.limit, q.limit
+		default:
+			continue
 		}
+		return &comm.Fault{Peer: rank, Other: 0, Err: comm.ErrMismatch,
+			Detail: fmt.Sprintf("Options.%s is %v on rank 0, and %v on rank %d: it must be the same on all ranks", option, own, other, rank)}
 	}
 	return nil
 }
@@ -76,10 +87,10 @@ func self() peer {
 }
 
 func (p peer) write(b []byte) {
-	for i, v := range []uint64{uint64(p.pid), p.started, p.machine} {
+	for i, v := range []uint64{uint64(p.pid), p.started, p.machine, uint64(p.limit)} {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
-	copy(b[24:len(b)-2], p.host)
+	copy(b[32:len(b)-2], p.host)
 	if p.checks {
 		b[len(b)-1] = 1
 	}
@@ -87,7 +98,8 @@ func (p peer) write(b []byte) {
 
 func readPeer(b []byte) peer {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	return peer{pid: int(word(0)), started: word(1), machine: word(2), host: strings.TrimRight(string(b[24:len(b)-1]), "\x00"), checks: b[len(b)-1] == 1}
+	return peer{pid: int(word(0)), started: word(1), machine: word(2), limit: time.Duration(word(3)),
+		host: strings.TrimRight(string(b[32:len(b)-1]), "\x00"), checks: b[len(b)-1] == 1}
 }
 
 // ended returns the fault of a rank whose process on this machine has ended.

@@ -81,7 +81,16 @@ func rankMain(name string) int {
 			lateToOpen()
 		}
 	}
-	c, err := Open(d, Options{TimeLimit: args.TimeLimit, Check: args.Check || args.Fault == "check" && launchedAs(args.Victim)})
+	options := Options{TimeLimit: args.TimeLimit, Check: args.Check}
+	if launchedAs(args.Victim) {
+		switch args.Fault {
+		case "check":
+			options.Check = true
+		case "limit":
+			options.TimeLimit *= 2
+		}
+	}
+	c, err := Open(d, options)
 	if err != nil {
 		record(outcome{Rank: -1, Peer: -1, Text: err.Error()}, err)
 		return 4
