@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/device/cuda"
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/internal/fakecuda"
 	"github.com/cistern-ml/cistern/internal/fulltests"
 	"github.com/stretchr/testify/require"
@@ -279,6 +280,53 @@ func TestOpen_ComparesWhatTheGroupIs(t *testing.T) {
 			}
 			require.Less(t, time.Since(began), patient/2)
 		})
+	}
+}
+
+// A rank that has no library, or no GPU, says so to the others, by each way of meeting.
+func TestOpen_TellsTheOthersOfARankThatCannotCome(t *testing.T) {
+	const n = 3
+	ways := map[string]func(t *testing.T) func(rank int) Group{
+		"file": func(t *testing.T) func(rank int) Group {
+			meetAt := filepath.Join(t.TempDir(), "meet")
+			return func(rank int) Group { return ByFile(rank, n, meetAt) }
+		},
+		"address": func(t *testing.T) func(rank int) Group {
+			address := freeAddress(t)
+			return func(rank int) Group { return ByAddress(rank, n, address) }
+		},
+		"comm": func(t *testing.T) func(rank int) Group {
+			start, err := comm.Loopback(host.New(), host.New(), host.New())
+			require.NoError(t, err)
+			return func(rank int) Group { return ByComm(start[rank]) }
+		},
+	}
+	rig := cudatest.New(t, n)
+	for name, way := range ways {
+		for _, absent := range []int{0, 1} {
+			t.Run(fmt.Sprintf("%s, rank %d", name, absent), func(t *testing.T) {
+				group, began := way(t), time.Now()
+				errs := together(n, func(rank int) error {
+					options := Options{TimeLimit: patient, Library: rig.Path()}
+					var dev device.Device = rig.Devices[rank]
+					if rank == absent && rank == 0 {
+						dev = host.Default()
+					} else if rank == absent {
+						options.Library = "/nonexistent/libnccl.so.2"
+					}
+					return second(Open(dev, group(rank), options))
+				})
+				why := map[int]string{0: "is no NVIDIA GPU", 1: "/nonexistent/libnccl.so.2"}[absent]
+				for rank, err := range errs {
+					if rank != absent {
+						blamed(t, err, comm.ErrUnavailable, absent, "Open")
+					}
+					require.ErrorIs(t, err, comm.ErrUnavailable)
+					require.ErrorContains(t, err, why)
+				}
+				require.Less(t, time.Since(began), lookout/2)
+			})
+		}
 	}
 }
 

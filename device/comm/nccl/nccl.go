@@ -50,12 +50,9 @@ type stream interface {
 }
 
 // Open joins a group with a GPU of this process, and waits for the other ranks. All of them call it with the same options. A missing library,
-// or one that is too old, is an *comm.Error that matches comm.ErrUnavailable and says what to do.
+// or one that is too old, is an *comm.Error that matches comm.ErrUnavailable and says what to do. A rank on which Open fails says so to the others,
+// whose Open then names it: for that it looks for them for 10 s at most.
 func Open(dev device.Device, group Group, options Options) (comm.Comm, error) {
-	d, err := checkDevice(dev)
-	if err != nil {
-		return nil, err
-	}
 	if options.TimeLimit < 0 {
 		return nil, openError(device.ErrInvalidValue, fmt.Sprintf("time limit %v", options.TimeLimit))
 	}
@@ -64,6 +61,28 @@ func Open(dev device.Device, group Group, options Options) (comm.Comm, error) {
 	}
 	if why := group.check(); why != "" {
 		return nil, openError(device.ErrInvalidValue, why)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), options.TimeLimit)
+	if group.finish != nil {
+		defer group.finish()
+	}
+	defer cancel()
+	r, err := prepare(dev, group, options)
+	if err != nil {
+		return nil, newTalk(group, options).decline(ctx, group, err)
+	}
+	if err := r.join(ctx, group); err != nil {
+		return nil, errors.Join(err, r.release())
+	}
+	go r.watch()
+	return r, nil
+}
+
+// prepare makes a rank that has not met the others yet.
+func prepare(dev device.Device, group Group, options Options) (*rank, error) {
+	d, err := checkDevice(dev)
+	if err != nil {
+		return nil, err
 	}
 	lib, err := libnccl.Open(options.Library)
 	if err != nil {
@@ -74,15 +93,6 @@ func Open(dev device.Device, group Group, options Options) (comm.Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), options.TimeLimit)
-	if group.finish != nil {
-		defer group.finish()
-	}
-	defer cancel()
-	if err := r.join(ctx, group); err != nil {
-		return nil, errors.Join(err, r.release())
-	}
-	go r.watch()
 	return r, nil
 }
 

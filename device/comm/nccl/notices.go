@@ -43,11 +43,11 @@ type notice struct {
 	Peer   int    `json:"peer,omitempty"`   // ending: as in comm.Fault; closing: the rank
 	Other  int    `json:"other,omitempty"`
 	Reason int    `json:"reason,omitempty"` // ending: index in reasons
-	Text   string `json:"text,omitempty"`   // ending: Fault.Detail
+	Text   string `json:"text,omitempty"`   // ending: Fault.Detail; hello: why the rank does not join
 }
 
 // reasons are the sentinels that can be sent. Of an abort's cause, only the text can.
-var reasons = []error{comm.ErrAborted, comm.ErrTimeout, comm.ErrMismatch, comm.ErrPeer, comm.ErrLibrary}
+var reasons = []error{comm.ErrAborted, comm.ErrTimeout, comm.ErrMismatch, comm.ErrPeer, comm.ErrLibrary, comm.ErrUnavailable}
 
 // endingOf is the notice of a fault.
 func endingOf(f *comm.Fault) notice {

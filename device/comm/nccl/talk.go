@@ -22,6 +22,8 @@ type talk struct {
 	rank, size int
 	limit      time.Duration
 	check      bool
+	address    string                                                // where rank 0 listens, as in Options
+	declined   *comm.Fault                                           // why this rank does not come; nil if it does
 	end        func(*comm.Fault)                                     // of the group, as another rank tells it
 	where      func(number uint64) (called, begun bool, text string) // this rank's answer
 	closedAt   func(peer int, number uint64) *comm.Fault             // another rank makes no call from a number on: what that means for this one
@@ -51,15 +53,20 @@ type check struct {
 	text string
 }
 
+func newTalk(g Group, o Options) *talk {
+	return &talk{rank: g.Rank, size: g.Size, limit: o.TimeLimit, check: o.Check, address: o.Address, left: make([]bool, g.Size), calls: make(map[uint64][]check),
+		closes: make(map[int]uint64), agreed: make(chan struct{}, 1), answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
+}
+
 // meet makes the talk: rank 0 listens, and the others come.
 func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
-	t := &talk{rank: g.Rank, size: g.Size, limit: r.options.TimeLimit, check: r.options.Check, where: r.where, left: make([]bool, g.Size), calls: make(map[uint64][]check),
-		closedAt: r.closedAt, closes: make(map[int]uint64), agreed: make(chan struct{}, 1), answers: make(chan fromRank, 2*g.Size), verdict: make(chan struct{})}
+	t := newTalk(g, r.options)
+	t.where, t.closedAt = r.where, r.closedAt
 	t.end = func(f *comm.Fault) { r.end(f, false) }
 	if g.Rank == 0 {
 		id, result := r.lib.UniqueID()
 		if result != libnccl.Success {
-			return nil, r.failed("Open", libnccl.GetUniqueID, result)
+			return nil, t.decline(ctx, g, r.failed("Open", libnccl.GetUniqueID, result))
 		}
 		t.id = id
 	}
@@ -67,7 +74,7 @@ func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
 	switch {
 	case g.Size == 1:
 	case g.Rank == 0:
-		err = t.host(ctx, g, r.options.Address)
+		err = t.host(ctx, g)
 	default:
 		err = t.come(ctx, g)
 	}
@@ -88,8 +95,33 @@ func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
 	return t, nil
 }
 
-// host lets the other ranks come.
-func (t *talk) host(ctx context.Context, g Group, address string) error {
+// lookout is how long a rank that is not to join a group looks for the others, to tell them why there will be none.
+const lookout = 10 * time.Second
+
+// decline meets the others only to tell them that this rank does not come, for which they would wait until the limit. It returns why.
+func (t *talk) decline(ctx context.Context, g Group, why error) error {
+	if t.size == 1 {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookout)
+	defer cancel()
+	defer t.close()
+	t.declined = &comm.Fault{Peer: t.rank, Err: comm.ErrUnavailable, Detail: why.Error()}
+	var own *comm.Error
+	if errors.As(why, &own) && own.Backend == backend {
+		t.declined.Detail = own.Detail
+	}
+	if t.rank == 0 {
+		_ = t.host(ctx, g) // what keeps the ranks from meeting is not what this one's caller must hear of
+	} else {
+		_ = t.come(ctx, g)
+	}
+	return why
+}
+
+// host lets the other ranks come. Once it is known that the group will never be whole, those that come are told, and nobody waits for the limit.
+func (t *talk) host(ctx context.Context, g Group) error {
+	address := t.address
 	if address == "" {
 		address = ":0"
 	}
@@ -108,19 +140,31 @@ func (t *talk) host(ctx context.Context, g Group, address string) error {
 		return err
 	}
 	t.links = make([]*link, t.size)
+	fault := t.declined
 	for missing := t.size - 1; missing > 0; {
 		c, err := l.Accept()
-		if err != nil {
+		if err != nil && fault == nil {
 			return t.absent(ctx, err)
 		}
-		came, f := t.admit(newLink(c), text.token[:])
-		if f != nil { // the group will never be whole: nobody waits for the limit
-			t.refuse(f)
-			return f.On(backend, t.rank, "Open")
+		if err != nil {
+			break
 		}
-		if came {
+		peer := newLink(c)
+		came, f := t.admit(peer, text.token[:])
+		if came || f != nil {
 			missing--
 		}
+		switch {
+		case fault != nil && came:
+			peer.send(endingOf(fault))
+		case fault == nil && f != nil:
+			fault = f
+			t.refuse(f)
+			defer time.AfterFunc(lookout, func() { _ = l.Close() }).Stop()
+		}
+	}
+	if fault != nil {
+		return fault.On(backend, t.rank, "Open")
 	}
 	for _, l := range t.links[1:] {
 		l.send(notice{Kind: welcome})
@@ -156,7 +200,8 @@ func (t *talk) refuse(f *comm.Fault) {
 // helloPatience is how long a connection may take to say who it is.
 const helloPatience = 5 * time.Second
 
-// admit takes a connection in if it is that of a rank of this group which has not come yet. A rank that takes the group for another one is told, and is the fault.
+// admit takes a connection in if it is that of a rank of this group which has not come yet. A rank that takes the group for another one is told, and is
+// the fault, as is one that has come to say that it does not join.
 func (t *talk) admit(l *link, token []byte) (came bool, f *comm.Fault) {
 	_ = l.conn.SetReadDeadline(time.Now().Add(helloPatience))
 	n, err := l.receive()
@@ -177,6 +222,8 @@ func (t *talk) admit(l *link, token []byte) (came bool, f *comm.Fault) {
 		why = fmt.Sprintf("Options.Check is %v on rank 0, and %v on rank %d: it must be the same on all ranks", t.check, n.Check, n.Rank)
 	case time.Duration(n.Limit) != t.limit:
 		why = fmt.Sprintf("Options.TimeLimit is %v on rank 0, and %v on rank %d: it must be the same on all ranks", t.limit, time.Duration(n.Limit), n.Rank)
+	case n.Text != "":
+		f = &comm.Fault{Peer: n.Rank, Err: comm.ErrUnavailable, Detail: n.Text}
 	}
 	if why != "" {
 		f := &comm.Fault{Peer: n.Rank, Other: 0, Err: comm.ErrMismatch, Detail: why}
@@ -186,7 +233,7 @@ func (t *talk) admit(l *link, token []byte) (came bool, f *comm.Fault) {
 	}
 	l.rank, l.who = n.Rank, fmt.Sprintf("process %d on %s", n.PID, n.Host)
 	t.links[n.Rank] = l
-	return true, nil
+	return true, f
 }
 
 // addresses are where a listener can be reached: its own, or all of the machine if it listens everywhere.
@@ -257,6 +304,9 @@ func (t *talk) introduce(ctx context.Context, address string, token []byte) (*li
 	defer stop()
 	n := self()
 	n.Token, n.Rank, n.Size, n.Check, n.Limit = token, t.rank, t.size, t.check, int64(t.limit)
+	if t.declined != nil {
+		n.Text = t.declined.Detail
+	}
 	l.send(n)
 	n, err = l.receive()
 	switch {
