@@ -11,7 +11,7 @@ import (
 // what is cached beside it can go. Caller holds the shard.
 func (st *steps) end() (settled bool) {
 	if st.last.program != nil {
-		st.last.program.merge(&st.last, true)
+		st.last.program.mergeLate(&st.last)
 	}
 	st.leave()
 	st.recognise()
@@ -22,8 +22,7 @@ func (st *steps) end() (settled bool) {
 	st.counts.Refused += uint64(st.refused)
 	st.counts.Unknown += uint64(st.unknown)
 	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
-	st.last.entries, st.now.entries = st.now.entries, st.last.entries[:0]
-	st.last.program, st.now.program = st.now.program, nil
+	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
 	st.fresh, st.firstSize = true, 0
 	for _, p := range st.unplaced(unlimited) {
@@ -40,15 +39,15 @@ func (st *steps) recognise() {
 	if len(r.entries) == 0 || len(r.entries) == mostRequests {
 		return
 	}
-	hash := hashSizes(r.entries)
-	for k, p := range st.programs {
-		if p.is(r, hash) {
+	for k, p := range st.programs { // the last one used first, which most steps are
+		if p.has(r) {
 			r.program, p.proven, p.used = p, true, st.epoch
-			p.merge(r, false)
+			p.merge(r)
 			st.use(k)
 			return
 		}
 	}
+	hash := hashSizes(r.entries)
 	// A program whose steps are all different is not planned again and again.
 	again := false
 	for _, h := range st.seen {
@@ -61,10 +60,10 @@ func (st *steps) recognise() {
 	if !again && st.unproven() >= mostNew {
 		return
 	}
-	p := learn(r, hash)
+	p := learn(r)
 	st.settled = 0
 	r.program, p.used = p, st.epoch
-	p.merge(r, false)
+	p.merge(r)
 	if len(st.programs) == mostKnown {
 		st.programs = st.programs[:mostKnown-1]
 	}

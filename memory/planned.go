@@ -196,7 +196,7 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 		}
 	}
 	st.served++
-	s.epoch = st.epoch
+	*s.turn = turn{st.epoch, true}
 	s.b.state = stateAllocated
 	return s.b
 }

@@ -9,7 +9,6 @@ import (
 
 // program is a step that was learned: its requests, how long each block lives, and, once it was placed, where each one goes.
 type stepProgram struct {
-	hash     uint64
 	sizes    []uint64
 	ends     []int32 // as in entry, the latest seen; 0 if not known
 	stays    []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
@@ -23,6 +22,7 @@ type stepProgram struct {
 	placed   *placement
 
 	slots  []slot  // as placed; none before
+	turns  []turn  // of the slots
 	before []int32 // of all slots: which had their bytes last in the step. See slot.from
 	size   uint64  // of the arena that it needs
 	bound  uint64  // the least that any placement needs
@@ -35,8 +35,14 @@ type slot struct {
 	home     *block // the lent block that it is in; nil in the arena
 	end      uint64 // of the bytes, in the arena; 0 elsewhere
 	from, to int32  // in program.before
-	epoch    uint32 // the last step that it was handed out in
 	left     bool   // listed in steps.left
+	turn     *turn
+}
+
+// turn is what other slots ask about a slot, for each request: beside each other, all of a program's are in the processor's nearest cache.
+type turn struct {
+	epoch uint32 // the last step that the slot was handed out in
+	taken bool   // its block is in use, or pending
 }
 
 // placement is what package plan found for a program, in the background.
@@ -59,17 +65,17 @@ func hashSizes(entries []entry) uint64 {
 }
 
 // learn makes a program of a recording.
-func learn(r *stepRecord, hash uint64) *stepProgram {
-	p := &stepProgram{hash: hash, sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), dirty: true}
+func learn(r *stepRecord) *stepProgram {
+	p := &stepProgram{sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), dirty: true}
 	for i, e := range r.entries {
 		p.sizes[i] = e.size
 	}
 	return p
 }
 
-// is reports whether a recording has the program's requests.
-func (p *stepProgram) is(r *stepRecord, hash uint64) bool {
-	return p.hash == hash && slices.EqualFunc(p.sizes, r.entries, func(size uint64, e entry) bool { return size == e.size })
+// has reports whether a recording has the program's requests.
+func (p *stepProgram) has(r *stepRecord) bool {
+	return slices.EqualFunc(p.sizes, r.entries, func(size uint64, e entry) bool { return size == e.size })
 }
 
 // begins reports whether a step that had some requests, and now has one of a size, may be this program's.
@@ -85,23 +91,41 @@ func (p *stepProgram) begins(so []entry, size uint64) bool {
 	return true
 }
 
-// merge takes in the lifetimes of a recording; over says that its last blocks had another step to be freed in. Lifetimes only
-// grow: so blocks that live now shorter, now longer have a place for the longer time.
-func (p *stepProgram) merge(r *stepRecord, over bool) {
-	n := int32(len(p.sizes))
+// merge takes in the lifetimes of a recording that is over, but for the blocks that the next step may free. Lifetimes only grow: so blocks that live now
+// shorter, now longer have a place for the longer time.
+func (p *stepProgram) merge(r *stepRecord) {
+	r.open = r.open[:0]
 	for i, e := range r.entries {
-		switch {
-		case p.stays[i], e.renewed:
-		case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
-			p.stays[i] = true
-			p.changed()
-		case e.end > p.ends[i]:
-			p.ends[i] = e.end
-			p.changed()
-		case e.end == 0 && p.ends[i] < n: // gradients, as a rule: the next step begins with freeing them
-			p.ends[i] = n
-			p.changed()
+		if e.end == 0 {
+			r.open = append(r.open, int32(i))
 		}
+		if e.end == 0 || e.end > p.ends[i] { // steps that are all the same teach nothing
+			p.lived(i, e, false)
+		}
+	}
+}
+
+// mergeLate takes in the lifetimes of the blocks that were in use when the recording ended: they had another step to be freed in.
+func (p *stepProgram) mergeLate(r *stepRecord) {
+	for _, i := range r.open {
+		p.lived(int(i), r.entries[i], true)
+	}
+}
+
+// lived takes in how long the block of a request lived; over says that it is in use still if that is not known.
+func (p *stepProgram) lived(i int, e entry, over bool) {
+	n := int32(len(p.sizes))
+	switch {
+	case p.stays[i], e.renewed:
+	case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
+		p.stays[i] = true
+		p.changed()
+	case e.end > p.ends[i]:
+		p.ends[i] = e.end
+		p.changed()
+	case e.end == 0 && p.ends[i] < n: // gradients, as a rule: the next step begins with freeing them
+		p.ends[i] = n
+		p.changed()
 	}
 }
 
@@ -169,10 +193,10 @@ func (p *stepProgram) problem() (plan.Problem, []int) {
 
 // arrange makes the slots of a placement. Blocks of the slots before that are in use stay what they are.
 func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
-	p.slots, p.before, p.size = make([]slot, len(p.sizes)), nil, pl.Size
+	p.slots, p.turns, p.before, p.size = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size
 	at := make([]uint64, len(p.sizes)) // in a space of the arena and, behind it, the lent blocks
 	for i, size := range p.sizes {
-		p.slots[i].size = size
+		p.slots[i].size, p.slots[i].turn = size, &p.turns[i]
 	}
 	for k, i := range pl.index {
 		s := &p.slots[i]

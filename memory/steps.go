@@ -45,6 +45,7 @@ const mostRequests = 1 << 20
 // stepRecord is a step as it went: its requests, in order.
 type stepRecord struct {
 	entries []entry
+	open    []int32      // those whose blocks were in use when it ended, of a program's
 	program *stepProgram // that has these requests, once it is over
 }
 
@@ -166,8 +167,8 @@ func (st *steps) match(size uint64, but *stepProgram) int {
 func (st *steps) follow(k int) {
 	st.leave()
 	st.use(k)
-	for i := range st.program.slots[:st.next] {
-		st.program.slots[i].epoch = st.epoch // whatever lies there is in left
+	for i := range st.program.turns[:st.next] {
+		st.program.turns[i].epoch = st.epoch // whatever lies there is in left
 	}
 }
 
@@ -183,8 +184,8 @@ func (st *steps) leave() {
 	if st.program == nil {
 		return
 	}
-	for i := range st.program.slots {
-		if s := &st.program.slots[i]; s.b != nil && s.b.state != stateVacant && !s.left {
+	for i, t := range st.program.turns {
+		if s := &st.program.slots[i]; t.taken && !s.left {
 			s.left = true
 			st.left = append(st.left, s.b)
 		}
@@ -198,7 +199,7 @@ const mostVisited = 64
 // vacant reports whether nobody has any part of a slot. It is enough to look at those that had its bytes last in this step: when they were
 // handed out, nobody else had them. Where one of them was not handed out in this step, those before it count.
 func (st *steps) vacant(p *stepProgram, s *slot) bool {
-	if s.b.state != stateVacant || s.home != nil && s.home.state != stateLent || len(st.left) != 0 && st.leftIn(s.b) {
+	if s.turn.taken || s.home != nil && s.home.state != stateLent || len(st.left) != 0 && st.leftIn(s.b) {
 		return false
 	}
 	visits := mostVisited
@@ -207,11 +208,11 @@ func (st *steps) vacant(p *stepProgram, s *slot) bool {
 
 func (st *steps) passed(p *stepProgram, s *slot, visits *int) bool {
 	for _, j := range p.before[s.from:s.to] {
-		q := &p.slots[j]
-		if *visits--; *visits < 0 || q.b.state != stateVacant {
+		t := p.turns[j]
+		if *visits--; *visits < 0 || t.taken {
 			return false
 		}
-		if q.epoch != st.epoch && !st.passed(p, q, visits) {
+		if t.epoch != st.epoch && !st.passed(p, &p.slots[j], visits) {
 			return false
 		}
 	}
@@ -226,7 +227,7 @@ func (st *steps) leftIn(b *block) bool {
 
 // vacate takes a planned block back that nobody uses any more.
 func (st *steps) vacate(b *block) {
-	b.state = stateVacant
+	b.state, b.slot.turn.taken = stateVacant, false
 	if b.slot.left {
 		b.slot.left = false
 		if i, found := slices.BinarySearchFunc(st.left, b, compareAddress); found {
@@ -242,8 +243,8 @@ func (st *steps) live() []*block {
 	}
 	list := slices.Clone(st.left)
 	if st.program != nil {
-		for i := range st.program.slots {
-			if s := &st.program.slots[i]; s.b != nil && s.b.state != stateVacant && !s.left {
+		for i, t := range st.program.turns {
+			if s := &st.program.slots[i]; t.taken && !s.left {
 				list = append(list, s.b)
 			}
 		}
