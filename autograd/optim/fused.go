@@ -1,6 +1,9 @@
 package optim
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/replay"
@@ -16,11 +19,28 @@ import (
 // StepScaled the optimizer is an amp.FusedStepper, so that GradScaler.Step does not wait. Optimizers without a kernel of their own (see
 // Launches in the package's documentation) wait for both, and multiply the gradients first.
 //
-// Parameters and state change as they would by gradients that had been divided before; the gradients themselves do not change.
+// Parameters and state change as they would by gradients that had been divided before; the gradients themselves do not change. One that was released is a
+// *tensor.ReleasedError, and one that has not one float32 a *ConfigError.
 func (o *Grouped) StepScaled(gradScale, foundInf *tensor.Tensor) error {
+	if err := errors.Join(o.one("gradScale", gradScale), o.one("foundInf", foundInf)); err != nil {
+		return err
+	}
 	by := &decision{scale: gradScale, found: foundInf, lent: map[tensor.Exec]guard{}}
 	defer by.release()
 	return o.stepAll(by)
+}
+
+// one is what is wrong with an argument of StepScaled that should have one float32, if it is there.
+func (o *Grouped) one(name string, t *tensor.Tensor) error {
+	switch {
+	case o == nil || t == nil: // a nil optimizer has an error of its own
+		return nil
+	case t.Released():
+		return fmt.Errorf("optim: %s: %s: %w", o.name, name, &tensor.ReleasedError{Op: "StepScaled"})
+	case t.DType() != tensor.Float32 || t.Len() != 1:
+		return &ConfigError{Optimizer: o.name, Detail: fmt.Sprintf("StepScaled: %s is %v%v; it must be one float32", name, t.DType(), t.Shape())}
+	}
+	return nil
 }
 
 // decision is what the device decides a step by.

@@ -126,6 +126,28 @@ func TestStepScaled_IsOneLaunchForParametersOfDifferentSteps(t *testing.T) {
 	require.Equal(t, 1, launches)
 }
 
+func TestStepScaled_RefusesWhatIsNotOneFloat32(t *testing.T) {
+	e, _ := newExec(t, host.New())
+	p := param(t, e, 0, 3, tensor.Float32)
+	setGradient(t, e, p, 1, 0)
+	opt := optim.SGD(params{p})
+	one, err := tensor.Ones(e, tensor.Float32)
+	require.NoError(t, err)
+	defer one.Release()
+	double, err := tensor.Ones(e, tensor.Float64, 2, 3)
+	require.NoError(t, err)
+	defer double.Release()
+	gone := one.Retain()
+	gone.Release()
+	for _, bad := range []*tensor.Tensor{{}, gone} {
+		require.ErrorIs(t, opt.StepScaled(bad, nil), tensor.ErrReleased)
+		require.ErrorIs(t, opt.StepScaled(one, bad), tensor.ErrReleased)
+	}
+	require.ErrorIs(t, opt.StepScaled(double, one), optim.ErrInvalid)
+	require.EqualError(t, opt.StepScaled(nil, double), "optim: SGD: StepScaled: foundInf is float64[2, 3]; it must be one float32")
+	require.NoError(t, opt.StepScaled(one, nil))
+}
+
 func TestStepScaled_ReturnsEveryErrorAndLosesNothing(t *testing.T) {
 	for _, kind := range []sim.CallKind{sim.CallMalloc, sim.CallSubmit, sim.CallFill} {
 		dev := sim.New(1 << 30)
