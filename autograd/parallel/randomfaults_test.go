@@ -23,7 +23,8 @@ const (
 	randomFaults    = 188
 	fewRandomFaults = 16
 	faultsAtOnce    = 16               // those that are waited for take no processor
-	faultLimit      = 2 * time.Second  // the group's, longer than what ranks of a busy machine wait for each other
+	faultLimit      = 4 * time.Second  // of the groups that find a fault by it, longer than what ranks of a busy machine wait for each other
+	otherLimit      = 30 * time.Second // of the others
 	faultSlack      = 20 * time.Second // on top, until all have ended
 )
 
@@ -32,6 +33,7 @@ type randomFault struct {
 	kind          string
 	stage, ranks  int
 	victim        int
+	limit         time.Duration
 	at            int64 // of the victim's calls, from 1: collectives, or allocations
 	all           []*rank
 	training      training
@@ -82,7 +84,11 @@ func (m *mortal) Abort(cause error) {
 // prepare makes the ranks and what will happen.
 func (f *randomFault) prepare(t *testing.T) {
 	t.Helper()
-	f.all, f.training, f.calls = ranksWithin(t, faultLimit, f.ranks), small(f.stage), &nth{at: f.at}
+	f.limit = otherLimit
+	if f.kind == "stop" {
+		f.limit = faultLimit
+	}
+	f.all, f.training, f.calls = ranksWithin(t, f.limit, f.ranks), small(f.stage), &nth{at: f.at}
 	f.training.batch = 24 // two rows at least for each part of each rank
 	f.training.defaults()
 	f.errs, f.took, f.survivorsDone = make([]error, f.ranks), make([]time.Duration, f.ranks), make(chan struct{})

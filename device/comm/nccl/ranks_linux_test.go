@@ -198,7 +198,7 @@ func TestProcesses_FaultsEndTheSurvivors(t *testing.T) {
 		name, kind string
 		limit      time.Duration
 	}{
-		{"kill", "peer", patient}, {"stop", "peer", short}, {"hang", "timeout", short}, {"exit", "peer", patient},
+		{"kill", "peer", patient}, {"stop", "peer", time.Second}, {"hang", "timeout", time.Second}, {"exit", "peer", patient},
 	}[:fulltests.Or(4, 3)] {
 		for _, remote := range []string{"0", "1"}[:fulltests.Or(2, 1)] {
 			for _, victim := range []int{1, 0} {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -137,7 +138,7 @@ func endAt(t *testing.T, rig *cudatest.Rig, at int, hurry, check bool, other fun
 	errs := together(2, func(number int) error {
 		p := &points{}
 		d := &watchedDevice{Device: rig.Devices[number], points: p}
-		c, err := Open(d, ByFile(number, 2, meetAt), Options{TimeLimit: short, Check: check, Library: rig.Path()})
+		c, err := Open(d, ByFile(number, 2, meetAt), Options{TimeLimit: time.Second, Check: check, Library: rig.Path()})
 		if err != nil {
 			return err
 		}

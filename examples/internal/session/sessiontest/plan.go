@@ -11,21 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// planTries is how often a program is run until its plan serves: on a busy machine a few steps may be over before a placement is found.
+const planTries = 5
+
 // Planned runs a program that trains with -plan and without, and checks that both compute the same numbers and give all memory back, and that the plan served requests
 // and is told of.
 func Planned(t *testing.T, run Run, args ...string) {
 	t.Helper()
 	without, plain := computed(t, run, args...)
 	require.NotContains(t, plain, "requests served")
-	with, text := computed(t, run, append(args[:len(args):len(args)], "-plan")...)
-	require.Contains(t, text, " requests served in ")
-	require.Equal(t, without.numbers, with.numbers)
 	require.Empty(t, without.plans)
-	require.NotEmpty(t, with.plans)
 	served := 0.0
-	for _, p := range with.plans {
-		require.Positive(t, p["steps"])
-		served += p["served"].(float64)
+	for try := 0; served == 0 && try < planTries; try++ {
+		with, text := computed(t, run, append(args[:len(args):len(args)], "-plan")...)
+		require.Contains(t, text, " requests served in ")
+		require.Equal(t, without.numbers, with.numbers)
+		require.NotEmpty(t, with.plans)
+		for _, p := range with.plans {
+			require.Positive(t, p["steps"])
+			served += p["served"].(float64)
+		}
 	}
 	require.Positive(t, served)
 }
