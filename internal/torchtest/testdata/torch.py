@@ -834,7 +834,16 @@ def times(op):
 PLACING = set("""Abs Neg ReLU Exp Tanh Sigmoid AddScalar MulScalar Add Sub Mul Maximum Where Lerp To Cat Clone Contiguous ToMemoryFormat Flip MaxPool2d AvgPool2d
 AdaptiveAvgPool2d AdaptiveMaxPool2d Conv2d""".split())
 FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
-OPS["ToMemoryFormat"] = lambda x, f: x.to(memory_format=FORMATS[f])
+
+
+def to_memory_format(x, f):
+    """What lies so already is shared, with the format's strides: x.to copies some of it, and takes what has gaps for contiguous."""
+    if x.is_contiguous(memory_format=FORMATS[f]):
+        return x.as_strided(x.shape, torch.empty(x.shape).to(memory_format=FORMATS[f]).stride(), x.storage_offset())
+    return x.contiguous(memory_format=FORMATS[f])
+
+
+OPS["ToMemoryFormat"] = to_memory_format
 EXACT.add("ToMemoryFormat")
 
 
@@ -961,7 +970,7 @@ class Run:
         else:
             r = OPS[op](*args)
         if not changes and not op.startswith("AtLeast") and any(r is a for a in args):
-            r = r.view_as(r)  # a value of its own, as a variable is, on the same memory
+            r = torch.ops.aten.alias(r)  # a value of its own, as a variable is, on the same memory; a view has other strides of single elements
         if self.program.get("eager") and op not in PLACING and isinstance(r, torch.Tensor) and not shares(r, args):
             r = r.contiguous()  # as new results are in Cistern: whether Reshape copies one shows where it is changed in place
         if inexact and changes:
