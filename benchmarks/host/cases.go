@@ -29,6 +29,7 @@ func cases() []workload {
 	all = append(all, copyCases()...)
 	all = append(all, conversionCases()...)
 	all = append(all, reductionCases()...)
+	all = append(all, typedCases()...)
 	all = append(all, layerCases()...)
 	all = append(all, productCases()...)
 	all = append(all, convCases()...)

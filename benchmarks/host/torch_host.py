@@ -120,9 +120,88 @@ for batch, i, size, o, kernel, stride, padding, groups in [
 for batch, heads, queries, keys, size in [(1, 12, 1, 1024, 64), (8, 12, 1, 256, 64), (1, 12, 8, 1024, 64), (4, 8, 128, 128, 32), (1, 12, 512, 512, 64)]:
     case(f"attention {batch}x{heads}x{queries}x{size} of {keys}", [(batch, heads, queries, size)] + [(batch, heads, keys, size)] * 2, attention)
 
+# Cases on tensors of 32x1024 numbers of a type and a range.
+small, typed = (32, columns), {}
+
+
+def operand(words):
+    kind, *bounds = words.split()
+    if kind == "bool":
+        return torch.rand(small) < 0.5
+    low, high = map(float, bounds)
+    kind = getattr(torch, kind)
+    if kind.is_floating_point:
+        return torch.empty(small, dtype=kind).uniform_(low, high)
+    return torch.randint(int(low), int(high), small, dtype=kind)
+
+
+def of(words, prefix="", **functions):
+    for label, f in functions.items():
+        typed[prefix + label.replace("_", " ").strip()] = words, f
+
+
+of("float32 -3 3", abs=torch.abs, neg=torch.neg, sign=torch.sign, floor=torch.floor, round=torch.round, trunc=torch.trunc, frac=torch.frac, square=torch.square,
+   relu=torch.relu, tan=torch.tan, atan=torch.atan, sinh=torch.sinh, cosh=torch.cosh, asinh=torch.asinh, lgamma=torch.lgamma, isnan=torch.isnan,
+   isfinite=torch.isfinite, softsign=F.softsign, hardswish=F.hardswish, leaky_relu=F.leaky_relu, gt_a_number=lambda x: x > 0, add_a_number=lambda x: x + 2,
+   mul_a_number=lambda x: x * 2, fmod_a_number=lambda x: x.fmod(0.7), clamp=lambda x: x.clamp(-1, 1), clone=torch.clone)
+of("float32 0.01 0.99", asin=torch.asin, acos=torch.acos, atanh=torch.atanh, logit=torch.logit, erfinv=torch.erfinv, digamma=torch.digamma)
+of("float64 0.1 3", "float64 ", exp=torch.exp, log=torch.log, sqrt=torch.sqrt, tanh=torch.tanh, abs=torch.abs, mul_a_number=lambda x: x * 2)
+of("int64 -9 9", "int64 ", abs=torch.abs, neg=torch.neg, add_a_number=lambda x: x + 2, eq_a_number=lambda x: x == 2)
+of("bool", "bool ", not_=torch.logical_not)
+of("float32 0 1", fill=lambda x: x.fill_(2))
+of("int64 0 2", "int64 ", fill=lambda x: x.fill_(2))
+of("float32 -3 3, float32 0.5 2", add=torch.add, mul=torch.mul, div=torch.div, maximum=torch.maximum, fmod=torch.fmod, remainder=torch.remainder,
+   floor_divide=lambda x, y: torch.div(x, y, rounding_mode="floor"), atan2=torch.atan2, logaddexp=torch.logaddexp, xlogy=torch.xlogy, eq=torch.eq, lt=torch.lt)
+of("float64 -3 3, float64 0.5 2", "float64 ", add=torch.add, mul=torch.mul, div=torch.div, maximum=torch.maximum, lt=torch.lt)
+of("int64 -99 99, int64 1 9", "int64 ", add=torch.add, mul=torch.mul, maximum=torch.maximum, fmod=torch.fmod, remainder=torch.remainder,
+   floor_divide=lambda x, y: torch.div(x, y, rounding_mode="floor"), eq=torch.eq, lt=torch.lt, bitwise_and=torch.bitwise_and)
+of("int32 -99 99, int32 1 9", "int32 ", add=torch.add, mul=torch.mul, eq=torch.eq)
+of("bool, bool", "bool ", and_=torch.logical_and, xor=torch.logical_xor, eq=torch.eq)
+of("bool, float32 -1 1, float32 -1 1", where=torch.where)
+of("bool, int64 0 9, int64 0 9", "int64 ", where=torch.where)
+of("bool, float32 -1 1", where_a_number=lambda m, x: torch.where(m, x, 0.0))
+of("float32 -1 1, bool", masked_fill=lambda x, m: x.masked_fill(m, -1))
+of("float32 -1 1, float32 -1 1, float32 0 1", lerp=torch.lerp, addcmul=lambda x, a, b: torch.addcmul(x, a, b, value=0.5))
+
+
+def both_slopes(f):
+    """The gradients of both inputs, by PyTorch's own backward: the graph is made once."""
+    saved = {}
+
+    def call(g, x, y):
+        if id(x) not in saved:
+            saved.clear()
+            x, y, key = x.requires_grad_(), y.requires_grad_(), id(x)
+            saved[key] = f(x, y)
+        return torch.autograd.grad(saved[id(x)], (x, y), g, retain_graph=True)
+    return call
+
+
+for label, f in {"logaddexp": torch.logaddexp, "atan2": torch.atan2, "xlogy": torch.xlogy}.items():
+    of("float32 -1 1, float32 0.1 3, float32 0.5 2", **{label + " gradient": both_slopes(f)})
+of("float32 -1 1, float32 0.01 0.99", logit_gradient=lambda g, x: aten.logit_backward(g, x, None))
+of("float32 -1 1, float32 -1 1", relu_gradient=lambda g, x: aten.threshold_backward(g, x, 0))
+for source in ("float32", "float64", "int64", "int32", "uint8", "bool"):
+    for target in ("float32", "float64", "int64", "int32", "uint8", "bool", "float16"):
+        of(source if source == "bool" else source + " 0 9", **{f"cast {source} to {target}": lambda x, t=getattr(torch, target): x.to(t)})
+for dim, along in enumerate((" of 32 columns", " of 32 rows")):
+    for words, prefix, folds in [
+        ("float32 0.9 1.1", "", {"sum": torch.sum, "max": torch.amax, "prod": torch.prod, "var": torch.var, "std": torch.std, "logsumexp": torch.logsumexp,
+                                 "norm": lambda x, d: torch.linalg.vector_norm(x, 2, d), "argmax": torch.argmax, "cumprod": torch.cumprod}),
+        ("float32 -1 1", "", {"cumsum": torch.cumsum}),
+        ("float64 -1 1", "float64 ", {"sum": torch.sum, "max": torch.amax, "cumsum": torch.cumsum}),
+        ("int64 -9 9", "int64 ", {"sum": torch.sum, "max": torch.amax, "argmax": torch.argmax, "cumsum": torch.cumsum}),
+        ("bool", "bool ", {"any": torch.any, "all": torch.all, "sum": torch.sum, "cumsum": torch.cumsum}),
+    ]:
+        of(words, prefix, **{label + along: lambda x, d=dim, f=f: f(x, d) for label, f in folds.items()})
+
 
 def prepared(name):
     """The call of a case."""
+    if name in typed:
+        words, call = typed[name]
+        x = [operand(w) for w in words.split(", ")]
+        return lambda: call(*x)
     if name in trainings:
         return trainings[name]()
     if name in shaped:

@@ -219,7 +219,7 @@ var functions = []Op{
 	{
 		Name: "Lgamma", Torch: "lgamma", Types: ToFloat, Autocast: "Untouched",
 		Does:      "is the natural logarithm of the absolute value of the gamma function, infinite at 0, -1, -2, ...",
-		Func:      Func{Go: "lgamma64(a)", CUDA: "(C)lgamma((f64)a)", Slow: true, Reference: "lgammaOf(a)", Scale: "8, a", Ulps: 4},
+		Func:      Func{Go: "lgamma64(a)", Float32: "function1(fnLgamma)", CUDA: "(C)lgamma((f64)a)", Slow: true, Reference: "lgammaOf(a)", Scale: "8, a", Ulps: 4},
 		Gradients: []Gradient{{Rule: "lgammaGrad", Uses: "input(0)"}},
 		Test:      Test{From: 0.1, To: 9, Torch: "x.lgamma()"},
 	},
@@ -249,7 +249,7 @@ var functions = []Op{
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "logitGrad64(g, a, eps)", CUDA: "logit_grad(g, a, eps)", Double: true,
+				Go: "logitGrad64(g, a, eps)", Float32: "logitGrad32", CUDA: "logit_grad(g, a, eps)", Double: true,
 				Reference: "g * logitSlope(a, eps)", Ulps: 4,
 			},
 			Formula: "g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative",
@@ -261,8 +261,8 @@ var functions = []Op{
 		Does: "is t*log(u), and 0 where t is 0, unless u is NaN",
 		Func: Func{Go: "xlogy64(a, b)", Float32: "function2(fnXlogy)", CUDA: "xlogy(a, b)", Reference: "xlogyOf(a, b)", Ulps: 3, Wild: true},
 		Gradients: []Gradient{
-			{Func: Func{Go: "xlogyGrad64(g, a, b)", CUDA: "xlogy_grad(g, a, b)", Reference: "xlogySlope(g, a, b)", Ulps: 3}, Formula: "g*log(b), and 0 where a is 0 and b <= 0, or g is 0"},
-			{Func: Func{Go: "g * a / b", CUDA: "g * a / b", Reference: "a / b", Ulps: 3}, Formula: "g*a/b"},
+			{Func: Func{Go: "xlogyGrad64(g, a, b)", Float32: "function3(fnXlogyGrad)", CUDA: "xlogy_grad(g, a, b)", Reference: "xlogySlope(g, a, b)", Ulps: 3}, Formula: "g*log(b), and 0 where a is 0 and b <= 0, or g is 0"},
+			{Func: Func{Go: "g * a / b", Float32: "function3(fnXlogyGradU)", CUDA: "g * a / b", Reference: "a / b", Ulps: 3}, Formula: "g*a/b"},
 		},
 		Test: Test{From: 0.1, To: 4, Torch: "torch.xlogy(x, y)"},
 	},
@@ -271,8 +271,8 @@ var functions = []Op{
 		Does: "is the angle, from -pi to pi, of the point with the coordinates x and t",
 		Func: Func{Go: "atan2of64(a, b)", Float32: "function2(fnAtan2)", CUDA: "atan2(a, b)", Slow: true, Reference: "math.Copysign(math.Atan2(math.Abs(a), b), a)", Ulps: 4},
 		Gradients: []Gradient{
-			{Func: Func{Go: "g * b / (a*a + b*b)", CUDA: "g * b / (a * a + b * b)", Reference: "b / (a*a + b*b)", Ulps: 4}, Formula: "g*b/(a*a+b*b)"},
-			{Func: Func{Go: "-g * a / (a*a + b*b)", CUDA: "-g * a / (a * a + b * b)", Reference: "-a / (a*a + b*b)", Ulps: 4}, Formula: "-g*a/(a*a+b*b)"},
+			{Func: Func{Go: "g * b / (a*a + b*b)", Float32: "atan2Grad32", CUDA: "g * b / (a * a + b * b)", Reference: "b / (a*a + b*b)", Ulps: 4}, Formula: "g*b/(a*a+b*b)"},
+			{Func: Func{Go: "-g * a / (a*a + b*b)", Float32: "atan2GradX32", CUDA: "-g * a / (a * a + b * b)", Reference: "-a / (a*a + b*b)", Ulps: 4}, Formula: "-g*a/(a*a+b*b)"},
 		},
 		Test: Test{From: -4, To: 4, Torch: "torch.atan2(x, y)"},
 	},
@@ -284,8 +284,8 @@ var functions = []Op{
 			Reference: "logAddExp(a, b)", Scale: "math.Max(math.Abs(a), math.Abs(b))", Ulps: 4,
 		},
 		Gradients: []Gradient{
-			{Func: Func{Go: "g / (1 + math.Exp(b-a))", CUDA: "g / (1 + exp(b - a))", Reference: "1 / (1 + math.Exp(b-a))", Ulps: 4}, Formula: "g/(1+exp(b-a))"},
-			{Func: Func{Go: "g / (1 + math.Exp(a-b))", CUDA: "g / (1 + exp(a - b))", Reference: "1 / (1 + math.Exp(a-b))", Ulps: 4}, Formula: "g/(1+exp(a-b))"},
+			{Func: Func{Go: "g / (1 + math.Exp(b-a))", Float32: "function3(fnLogAddExpGrad)", CUDA: "g / (1 + exp(b - a))", Reference: "1 / (1 + math.Exp(b-a))", Ulps: 4}, Formula: "g/(1+exp(b-a))"},
+			{Func: Func{Go: "g / (1 + math.Exp(a-b))", Float32: "otherOf3(fnLogAddExpGrad)", CUDA: "g / (1 + exp(a - b))", Reference: "1 / (1 + math.Exp(a-b))", Ulps: 4}, Formula: "g/(1+exp(a-b))"},
 		},
 		Test: Test{From: -4, To: 4, Torch: "torch.logaddexp(x, y)"},
 	},

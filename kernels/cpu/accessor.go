@@ -84,14 +84,17 @@ func fillSlice[T any](dst []T, v T) {
 	}
 }
 
-// repeat sets all of v to its first element.
+// repeat sets all of v to its first element. Copies of what is in the first-level cache are faster than a loop. It is not inlined, as
+// each loop of elements has a copy of what calls it.
+//
+//go:noinline
 func repeat[T any](v []T) {
-	if f, ok := any(v).([]float32); ok && vector.fill != nil && len(f) >= 16 {
-		n := len(f) &^ 7
-		vector.fill(n, &f[0], f[0])
-		v = v[n-1:]
+	const whole = 1 << 10
+	n := min(len(v), 64)
+	fillSlice(v[:n], v[0])
+	for n < len(v) {
+		n += copy(v[n:], v[:min(n, whole)])
 	}
-	fillSlice(v, v[0])
 }
 
 func storeStrided[T any](p device.Ptr, stride int, src []T) {

@@ -18,19 +18,20 @@ func add[T number](dst, a, b []T, c *op.Call) {
 	}
 }
 
+// word is bits that are moved.
+type word interface {
+	uint8 | uint16 | uint32 | uint64
+}
+
 // choose makes the Where of elements that have the size of T.
-func choose[T any]() op.Func {
+func choose[T word]() op.Func {
 	l := wordAccessor[T]()
 	return elementwise(l, wordAccessor[uint8](), l, l, where[T])
 }
 
-func where[T any](dst []T, a []uint8, b, c []T, _ *op.Call) {
+func where[T word](dst []T, a []uint8, b, c []T, _ *op.Call) {
 	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
 	for i := range dst {
-		if a[i] != 0 {
-			dst[i] = b[i]
-		} else {
-			dst[i] = c[i]
-		}
+		dst[i] = c[i] ^ (b[i]^c[i])&-T(truth(a[i] != 0)) // no branch: which way it goes cannot be predicted
 	}
 }

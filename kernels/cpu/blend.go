@@ -26,10 +26,7 @@ func remainderOf[T float](a, b T) T {
 
 func intRemainder[T integer](a, b T) T {
 	r := intMod(a, b)
-	if r != 0 && (r < 0) != (b < 0) {
-		r += b
-	}
-	return r
+	return r + b&-T(truth(r != 0)&truth(r^b < 0)) // no branch: which way it goes cannot be predicted
 }
 
 // intMod is a % b, and 0 where b is 0.
@@ -66,10 +63,8 @@ func intFloorDivide[T integer](a, b T) T {
 		return 0
 	}
 	q := a / b
-	if r := a % b; r != 0 && (r < 0) != (b < 0) {
-		q--
-	}
-	return q
+	r := a - q*b
+	return q - T(truth(r != 0)&truth(r^b < 0))
 }
 
 // between comes from the nearer end, so that it reaches both exactly. The conversions keep roundings apart.

@@ -24,7 +24,7 @@ func castFrom[A number](a accessor[A]) op.Func {
 	to[dtype.Bool] = unary(accessorOf[uint8](dtype.Bool), a, toBool[A])
 	return func(c *op.Call) error {
 		d := c.Out[0].DType
-		if convertHalf(c) {
+		if convertHalf(c) || castWords(c) {
 			return nil
 		}
 		if !d.Valid() {

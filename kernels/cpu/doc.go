@@ -6,7 +6,7 @@
 // Rows (rows.go) is the list of all kernels. A kernel is a function on slices: add(dst, a, b). It knows nothing of strides,
 // of half precision, or of threads. Drivers turn such functions into what a Row holds:
 //
-//	elementwise.go   element-wise operations, of up to three inputs
+//	elementwise.go   element-wise operations, of up to three inputs; words.go has vectors for types other than float32, castwords.go conversions
 //	copy.go          those that only move bits; transpose.go those of them that exchange dimensions
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go), several rows by one call (reducerows.go)
 //	softmax.go       operations on rows
@@ -41,9 +41,9 @@
 //
 // # Accuracy
 //
-// Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid within 2.4, tan 2.8, silu 3.1,
+// Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid and the gradients of LogAddExp within 2.4, tan 2.8, silu 3.1,
 // mish and the tanh approximation of gelu 4, erfc 5.6 and gelu 6.3, where the value is small beside what it is made of; LogAddExp near 0
-// within two of the greater input. Powers and the inverses of hyperbolic functions are computed in float64 and rounded once. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
+// within two of the greater input, and the logarithm of the gamma function of negative numbers within one of the greater of its value and 1. Powers, the inverses of hyperbolic functions, and that logarithm are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
 // in float64 and rounded once. Sums of floats accumulate in float64. Matrix products accumulate in their own type (half precision in
 // float32), and so do convolutions, but for those of 3x3 that winograd.go computes in tiles: their largest error is about 1e-5 of the
 // root of the mean square of all results, ten times that of a sum of products; tests allow 5e-5. host.Device.SetExactConvolutions turns
@@ -55,7 +55,7 @@
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
-// and steps, the transforms of winograd.go, the functions of float32, arithmetic and reductions over several rows are written by a generator in the folder gen (avo,
+// and steps, the transforms of winograd.go, the functions of float32, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
 // in a module of its own).
 //
 // # Memory
@@ -71,4 +71,5 @@ package cpu
 //go:generate go run -C gen . -set conv -out ../conv_avx2_amd64.s
 //go:generate go run -C gen . -set pool -out ../poolnumbered_avx2_amd64.s
 //go:generate go run -C gen . -set reductions -out ../reductions_avx2_amd64.s
+//go:generate go run -C gen . -set words -out ../words_avx2_amd64.s
 //go:generate go run -C gen . -set functions -out ../functions_avx2_amd64.s

@@ -72,6 +72,57 @@ func logit32(dst, a []float32, c *op.Call) {
 	apply(fnLogit, dst, a[:len(dst)], nil, nil, &s)
 }
 
+// logitGrad32 has those bounds, or 0 and 1 with NaN outside of them.
+func logitGrad32(dst, g, a []float32, c *op.Call) {
+	s := functionScalars{narrow: [4]float32{0, 1, float32(math.NaN())}}
+	if c.F[0] >= 0 {
+		s = logitScalars(c.F[0])
+		s.narrow[2] = 0
+	}
+	apply(fnLogitGrad, dst, g[:len(dst)], a[:len(dst)], nil, &s)
+}
+
+// otherOf3 is function3 with the second and third input in the other order.
+func otherOf3(f functionID) kernel3[float32, float32, float32, float32] {
+	return func(dst, a, b, c []float32, _ *op.Call) { apply(f, dst, a[:len(dst)], c[:len(dst)], b[:len(dst)], nil) }
+}
+
+func atan2Grad32(dst, g, a, b []float32, _ *op.Call) {
+	s := functionScalars{wide: [4]float64{1}}
+	apply(fnAtan2Grad, dst, g[:len(dst)], a[:len(dst)], b[:len(dst)], &s)
+}
+
+func atan2GradX32(dst, g, a, b []float32, _ *op.Call) {
+	s := functionScalars{wide: [4]float64{-1}}
+	apply(fnAtan2Grad, dst, g[:len(dst)], b[:len(dst)], a[:len(dst)], &s)
+}
+
+// modOf is mod of float32.
+func modOf(a, b float32) float32 { return float32(mod(a, b)) }
+
+// remainder32 makes the kernel of a remainder: what is NaN is computed one by one, as it may be no NaN.
+func remainder32(f functionID, one func(a, b float32) float32) kernel2[float32, float32, float32] {
+	return func(dst, a, b []float32, _ *op.Call) { remainders(f, one, dst, a, b) }
+}
+
+func remainders(f functionID, one func(a, b float32) float32, dst, a, b []float32) {
+	var piece [512]float32
+	for len(dst) > 0 {
+		n := min(len(dst), len(piece))
+		r := piece[:n]
+		apply(f, r, a[:n], b[:n], nil, nil)
+		if m := maxOf(r[0], r); m != m {
+			for i, x := range r {
+				if x != x {
+					r[i] = one(a[i], b[i])
+				}
+			}
+		}
+		copy(dst, r)
+		dst, a, b = dst[n:], a[n:], b[n:]
+	}
+}
+
 func logitScalars(eps float64) (s functionScalars) {
 	if eps < 0 {
 		s.narrow = [4]float32{float32(math.Inf(-1)), float32(math.Inf(1))}

@@ -77,6 +77,24 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		logSigmoidGradAVX2(n, dst, a, b, c, s)
 	case fnLogAddExp:
 		logAddExpAVX2(n, dst, a, b, c, s)
+	case fnLogAddExpGrad:
+		logAddExpGradAVX2(n, dst, a, b, c, s)
+	case fnLgamma:
+		lgammaAVX2(n, dst, a, b, c, s)
+	case fnFmod:
+		fmodAVX2(n, dst, a, b, c, s)
+	case fnRemainder:
+		remainderAVX2(n, dst, a, b, c, s)
+	case fnFloorDivide:
+		floorDivideAVX2(n, dst, a, b, c, s)
+	case fnLogitGrad:
+		logitGradAVX2(n, dst, a, b, c, s)
+	case fnXlogyGrad:
+		xlogyGradAVX2(n, dst, a, b, c, s)
+	case fnXlogyGradU:
+		xlogyGradUAVX2(n, dst, a, b, c, s)
+	case fnAtan2Grad:
+		atan2GradAVX2(n, dst, a, b, c, s)
 	case fnLogit:
 		logitAVX2(n, dst, a, b, c, s)
 	case fnXlogy:
@@ -337,6 +355,33 @@ func logSigmoidGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func logAddExpAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func logAddExpGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func lgammaAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func fmodAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func remainderAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func floorDivideAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func logitGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func xlogyGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func xlogyGradUAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func atan2GradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func logitAVX2(n int, dst, a, b, c *float32, s *functionScalars)

@@ -898,687 +898,799 @@ DATA vectorConstants<>+3568(SB)/4, $0x42f00000
 DATA vectorConstants<>+3572(SB)/4, $0x42f00000
 DATA vectorConstants<>+3576(SB)/4, $0x42f00000
 DATA vectorConstants<>+3580(SB)/4, $0x42f00000
-DATA vectorConstants<>+3584(SB)/4, $0x43010000
-DATA vectorConstants<>+3588(SB)/4, $0x43010000
-DATA vectorConstants<>+3592(SB)/4, $0x43010000
-DATA vectorConstants<>+3596(SB)/4, $0x43010000
-DATA vectorConstants<>+3600(SB)/4, $0x43010000
-DATA vectorConstants<>+3604(SB)/4, $0x43010000
-DATA vectorConstants<>+3608(SB)/4, $0x43010000
-DATA vectorConstants<>+3612(SB)/4, $0x43010000
-DATA vectorConstants<>+3616(SB)/4, $0x4b000000
-DATA vectorConstants<>+3620(SB)/4, $0x4b000000
-DATA vectorConstants<>+3624(SB)/4, $0x4b000000
-DATA vectorConstants<>+3628(SB)/4, $0x4b000000
-DATA vectorConstants<>+3632(SB)/4, $0x4b000000
-DATA vectorConstants<>+3636(SB)/4, $0x4b000000
-DATA vectorConstants<>+3640(SB)/4, $0x4b000000
-DATA vectorConstants<>+3644(SB)/4, $0x4b000000
-DATA vectorConstants<>+3648(SB)/4, $0x4c800000
-DATA vectorConstants<>+3652(SB)/4, $0x4c800000
-DATA vectorConstants<>+3656(SB)/4, $0x4c800000
-DATA vectorConstants<>+3660(SB)/4, $0x4c800000
-DATA vectorConstants<>+3664(SB)/4, $0x4c800000
-DATA vectorConstants<>+3668(SB)/4, $0x4c800000
-DATA vectorConstants<>+3672(SB)/4, $0x4c800000
-DATA vectorConstants<>+3676(SB)/4, $0x4c800000
-DATA vectorConstants<>+3680(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3684(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3688(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3692(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3696(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3700(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3704(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3708(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3712(SB)/4, $0x7f800000
-DATA vectorConstants<>+3716(SB)/4, $0x7f800000
-DATA vectorConstants<>+3720(SB)/4, $0x7f800000
-DATA vectorConstants<>+3724(SB)/4, $0x7f800000
-DATA vectorConstants<>+3728(SB)/4, $0x7f800000
-DATA vectorConstants<>+3732(SB)/4, $0x7f800000
-DATA vectorConstants<>+3736(SB)/4, $0x7f800000
-DATA vectorConstants<>+3740(SB)/4, $0x7f800000
-DATA vectorConstants<>+3744(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3748(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3752(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3756(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3760(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3764(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3768(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3772(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3776(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3780(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3784(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3788(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3792(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3796(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3800(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3804(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3808(SB)/4, $0x80000000
-DATA vectorConstants<>+3812(SB)/4, $0x80000000
-DATA vectorConstants<>+3816(SB)/4, $0x80000000
-DATA vectorConstants<>+3820(SB)/4, $0x80000000
-DATA vectorConstants<>+3824(SB)/4, $0x80000000
-DATA vectorConstants<>+3828(SB)/4, $0x80000000
-DATA vectorConstants<>+3832(SB)/4, $0x80000000
-DATA vectorConstants<>+3836(SB)/4, $0x80000000
-DATA vectorConstants<>+3840(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3844(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3848(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3852(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3856(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3860(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3864(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3868(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3872(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3876(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3880(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3884(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3888(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3892(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3896(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3900(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3904(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3908(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3912(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3916(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3920(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3924(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3928(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3932(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3936(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3940(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3944(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3948(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3952(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3956(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3960(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3964(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+3968(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3972(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3976(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3980(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3984(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3988(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3992(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+3996(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4000(SB)/4, $0xb9250045
-DATA vectorConstants<>+4004(SB)/4, $0xb9250045
-DATA vectorConstants<>+4008(SB)/4, $0xb9250045
-DATA vectorConstants<>+4012(SB)/4, $0xb9250045
-DATA vectorConstants<>+4016(SB)/4, $0xb9250045
-DATA vectorConstants<>+4020(SB)/4, $0xb9250045
-DATA vectorConstants<>+4024(SB)/4, $0xb9250045
-DATA vectorConstants<>+4028(SB)/4, $0xb9250045
-DATA vectorConstants<>+4032(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4036(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4040(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4044(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4048(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4052(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4056(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4060(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4064(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4068(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4072(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4076(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4080(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4084(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4088(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4092(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4096(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4100(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4104(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4108(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4112(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4116(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4120(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4124(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4128(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4132(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4136(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4140(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4144(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4148(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4152(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4156(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4160(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4164(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4168(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4172(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4176(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4180(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4184(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4188(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4192(SB)/4, $0xba09d149
-DATA vectorConstants<>+4196(SB)/4, $0xba09d149
-DATA vectorConstants<>+4200(SB)/4, $0xba09d149
-DATA vectorConstants<>+4204(SB)/4, $0xba09d149
-DATA vectorConstants<>+4208(SB)/4, $0xba09d149
-DATA vectorConstants<>+4212(SB)/4, $0xba09d149
-DATA vectorConstants<>+4216(SB)/4, $0xba09d149
-DATA vectorConstants<>+4220(SB)/4, $0xba09d149
-DATA vectorConstants<>+4224(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4228(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4232(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4236(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4240(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4244(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4248(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4252(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4256(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4260(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4264(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4268(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4272(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4276(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4280(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4284(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4288(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4292(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4296(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4300(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4304(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4308(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4312(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4316(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4320(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4324(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4328(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4332(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4336(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4340(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4344(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4348(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4352(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4356(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4360(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4364(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4368(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4372(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4376(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4380(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4384(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4388(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4392(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4396(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4400(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4404(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4408(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4412(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4416(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4420(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4424(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4428(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4432(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4436(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4440(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4444(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4448(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4452(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4456(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4460(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4464(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4468(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4472(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4476(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4480(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4484(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4488(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4492(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4496(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4500(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4504(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4508(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4512(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4516(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4520(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4524(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4528(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4532(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4536(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4540(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4544(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4548(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4552(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4556(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4560(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4564(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4568(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4572(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4576(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4580(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4584(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4588(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4592(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4596(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4600(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4604(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4608(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4612(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4616(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4620(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4624(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4628(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4632(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4636(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4640(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4644(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4648(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4652(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4656(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4660(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4664(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4668(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4672(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4676(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4680(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4684(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4688(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4692(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4696(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4700(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4704(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4708(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4712(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4716(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4720(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4724(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4728(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4732(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4736(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4740(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4744(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4748(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4752(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4756(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4760(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4764(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4768(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4772(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4776(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4780(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4784(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4788(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4792(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4796(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4800(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4804(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4808(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4812(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4816(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4820(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4824(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4828(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4832(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4836(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4840(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4844(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4848(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4852(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4856(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4860(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4864(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4868(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4872(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4876(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4880(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4884(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4888(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4892(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4896(SB)/4, $0xbe800020
-DATA vectorConstants<>+4900(SB)/4, $0xbe800020
-DATA vectorConstants<>+4904(SB)/4, $0xbe800020
-DATA vectorConstants<>+4908(SB)/4, $0xbe800020
-DATA vectorConstants<>+4912(SB)/4, $0xbe800020
-DATA vectorConstants<>+4916(SB)/4, $0xbe800020
-DATA vectorConstants<>+4920(SB)/4, $0xbe800020
-DATA vectorConstants<>+4924(SB)/4, $0xbe800020
-DATA vectorConstants<>+4928(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4932(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4936(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4940(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4944(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4948(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4952(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4956(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4960(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4964(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4968(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4972(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4976(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4980(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4984(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4988(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+4992(SB)/4, $0xbec0939f
-DATA vectorConstants<>+4996(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5000(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5004(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5008(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5012(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5016(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5020(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5024(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5028(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5032(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5036(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5040(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5044(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5048(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5052(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5056(SB)/4, $0xbf000000
-DATA vectorConstants<>+5060(SB)/4, $0xbf000000
-DATA vectorConstants<>+5064(SB)/4, $0xbf000000
-DATA vectorConstants<>+5068(SB)/4, $0xbf000000
-DATA vectorConstants<>+5072(SB)/4, $0xbf000000
-DATA vectorConstants<>+5076(SB)/4, $0xbf000000
-DATA vectorConstants<>+5080(SB)/4, $0xbf000000
-DATA vectorConstants<>+5084(SB)/4, $0xbf000000
-DATA vectorConstants<>+5088(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5092(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5096(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5100(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5104(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5108(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5112(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5116(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5120(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5124(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5128(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5132(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5136(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5140(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5144(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5148(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5152(SB)/4, $0xbf800000
-DATA vectorConstants<>+5156(SB)/4, $0xbf800000
-DATA vectorConstants<>+5160(SB)/4, $0xbf800000
-DATA vectorConstants<>+5164(SB)/4, $0xbf800000
-DATA vectorConstants<>+5168(SB)/4, $0xbf800000
-DATA vectorConstants<>+5172(SB)/4, $0xbf800000
-DATA vectorConstants<>+5176(SB)/4, $0xbf800000
-DATA vectorConstants<>+5180(SB)/4, $0xbf800000
-DATA vectorConstants<>+5184(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5188(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5192(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5196(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5200(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5204(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5208(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5212(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5216(SB)/4, $0xc0000000
-DATA vectorConstants<>+5220(SB)/4, $0xc0000000
-DATA vectorConstants<>+5224(SB)/4, $0xc0000000
-DATA vectorConstants<>+5228(SB)/4, $0xc0000000
-DATA vectorConstants<>+5232(SB)/4, $0xc0000000
-DATA vectorConstants<>+5236(SB)/4, $0xc0000000
-DATA vectorConstants<>+5240(SB)/4, $0xc0000000
-DATA vectorConstants<>+5244(SB)/4, $0xc0000000
-DATA vectorConstants<>+5248(SB)/4, $0xc0400000
-DATA vectorConstants<>+5252(SB)/4, $0xc0400000
-DATA vectorConstants<>+5256(SB)/4, $0xc0400000
-DATA vectorConstants<>+5260(SB)/4, $0xc0400000
-DATA vectorConstants<>+5264(SB)/4, $0xc0400000
-DATA vectorConstants<>+5268(SB)/4, $0xc0400000
-DATA vectorConstants<>+5272(SB)/4, $0xc0400000
-DATA vectorConstants<>+5276(SB)/4, $0xc0400000
-DATA vectorConstants<>+5280(SB)/4, $0xc1400000
-DATA vectorConstants<>+5284(SB)/4, $0xc1400000
-DATA vectorConstants<>+5288(SB)/4, $0xc1400000
-DATA vectorConstants<>+5292(SB)/4, $0xc1400000
-DATA vectorConstants<>+5296(SB)/4, $0xc1400000
-DATA vectorConstants<>+5300(SB)/4, $0xc1400000
-DATA vectorConstants<>+5304(SB)/4, $0xc1400000
-DATA vectorConstants<>+5308(SB)/4, $0xc1400000
-DATA vectorConstants<>+5312(SB)/4, $0xc169999a
-DATA vectorConstants<>+5316(SB)/4, $0xc169999a
-DATA vectorConstants<>+5320(SB)/4, $0xc169999a
-DATA vectorConstants<>+5324(SB)/4, $0xc169999a
-DATA vectorConstants<>+5328(SB)/4, $0xc169999a
-DATA vectorConstants<>+5332(SB)/4, $0xc169999a
-DATA vectorConstants<>+5336(SB)/4, $0xc169999a
-DATA vectorConstants<>+5340(SB)/4, $0xc169999a
-DATA vectorConstants<>+5344(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5348(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5352(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5356(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5360(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5364(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5368(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5372(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5376(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5380(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5384(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5388(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5392(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5396(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5400(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5404(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5408(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5412(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5416(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5420(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5424(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5428(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5432(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5436(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5440(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5444(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5448(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5452(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5456(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5460(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5464(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5468(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5472(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5476(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5480(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5484(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5488(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5492(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5496(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5500(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5504(SB)/4, $0xc3170000
-DATA vectorConstants<>+5508(SB)/4, $0xc3170000
-DATA vectorConstants<>+5512(SB)/4, $0xc3170000
-DATA vectorConstants<>+5516(SB)/4, $0xc3170000
-DATA vectorConstants<>+5520(SB)/4, $0xc3170000
-DATA vectorConstants<>+5524(SB)/4, $0xc3170000
-DATA vectorConstants<>+5528(SB)/4, $0xc3170000
-DATA vectorConstants<>+5532(SB)/4, $0xc3170000
-DATA vectorConstants<>+5536(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5540(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5544(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5548(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5552(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5556(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5560(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5564(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5568(SB)/4, $0xc3480000
-DATA vectorConstants<>+5572(SB)/4, $0xc3480000
-DATA vectorConstants<>+5576(SB)/4, $0xc3480000
-DATA vectorConstants<>+5580(SB)/4, $0xc3480000
-DATA vectorConstants<>+5584(SB)/4, $0xc3480000
-DATA vectorConstants<>+5588(SB)/4, $0xc3480000
-DATA vectorConstants<>+5592(SB)/4, $0xc3480000
-DATA vectorConstants<>+5596(SB)/4, $0xc3480000
-DATA vectorConstants<>+5600(SB)/4, $0xc4317218
-DATA vectorConstants<>+5604(SB)/4, $0xc4317218
-DATA vectorConstants<>+5608(SB)/4, $0xc4317218
-DATA vectorConstants<>+5612(SB)/4, $0xc4317218
-DATA vectorConstants<>+5616(SB)/4, $0xc4317218
-DATA vectorConstants<>+5620(SB)/4, $0xc4317218
-DATA vectorConstants<>+5624(SB)/4, $0xc4317218
-DATA vectorConstants<>+5628(SB)/4, $0xc4317218
-DATA vectorConstants<>+5632(SB)/4, $0xff800000
-DATA vectorConstants<>+5636(SB)/4, $0xff800000
-DATA vectorConstants<>+5640(SB)/4, $0xff800000
-DATA vectorConstants<>+5644(SB)/4, $0xff800000
-DATA vectorConstants<>+5648(SB)/4, $0xff800000
-DATA vectorConstants<>+5652(SB)/4, $0xff800000
-DATA vectorConstants<>+5656(SB)/4, $0xff800000
-DATA vectorConstants<>+5660(SB)/4, $0xff800000
-DATA vectorConstants<>+5664(SB)/4, $0xffffffff
-DATA vectorConstants<>+5668(SB)/4, $0xffffffff
-DATA vectorConstants<>+5672(SB)/4, $0xffffffff
-DATA vectorConstants<>+5676(SB)/4, $0xffffffff
-DATA vectorConstants<>+5680(SB)/4, $0xffffffff
-DATA vectorConstants<>+5684(SB)/4, $0xffffffff
-DATA vectorConstants<>+5688(SB)/4, $0xffffffff
-DATA vectorConstants<>+5692(SB)/4, $0xffffffff
-DATA vectorConstants<>+5696(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5704(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5712(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5720(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5728(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5736(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5744(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5752(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5760(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5768(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5776(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5784(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5792(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5800(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5808(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5816(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5824(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5832(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5840(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5848(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5856(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+5864(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+5872(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+5880(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+5888(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+5896(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+5904(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+5912(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+5920(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+5928(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+5936(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+5944(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+5952(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+5960(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+5968(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+5976(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+5984(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+5992(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6000(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6008(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6016(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6024(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6032(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6040(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6048(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6056(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6064(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6072(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6080(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6088(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6096(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6104(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6112(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6120(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6128(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6136(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6144(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6152(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6160(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6168(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6176(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6184(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6192(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6200(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6208(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6216(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6224(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6232(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6240(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6248(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6256(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6264(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6272(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6280(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6288(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6296(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6304(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6312(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6320(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6328(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6336(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6344(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6352(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6360(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6368(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6376(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6384(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6392(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6400(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6408(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6416(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6424(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6432(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6440(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6448(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6456(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6464(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6472(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6480(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6488(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6496(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6504(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6512(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6520(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6528(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+6536(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+6544(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+6552(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+6560(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+6568(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+6576(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+6584(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+6592(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+6600(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+6608(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+6616(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+6624(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+6632(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+6640(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+6648(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+6656(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+6664(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+6672(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+6680(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+6688(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+6696(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+6704(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+6712(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+6720(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+6728(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+6736(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+6744(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+6752(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+6760(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+6768(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+6776(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+6784(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+6792(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+6800(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+6808(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+6816(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+6824(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+6832(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+6840(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+6848(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+6856(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+6864(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+6872(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+6880(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+6888(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+6896(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+6904(SB)/8, $0xfff0000000000000
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $6912
+DATA vectorConstants<>+3584(SB)/4, $0x43000000
+DATA vectorConstants<>+3588(SB)/4, $0x43000000
+DATA vectorConstants<>+3592(SB)/4, $0x43000000
+DATA vectorConstants<>+3596(SB)/4, $0x43000000
+DATA vectorConstants<>+3600(SB)/4, $0x43000000
+DATA vectorConstants<>+3604(SB)/4, $0x43000000
+DATA vectorConstants<>+3608(SB)/4, $0x43000000
+DATA vectorConstants<>+3612(SB)/4, $0x43000000
+DATA vectorConstants<>+3616(SB)/4, $0x43010000
+DATA vectorConstants<>+3620(SB)/4, $0x43010000
+DATA vectorConstants<>+3624(SB)/4, $0x43010000
+DATA vectorConstants<>+3628(SB)/4, $0x43010000
+DATA vectorConstants<>+3632(SB)/4, $0x43010000
+DATA vectorConstants<>+3636(SB)/4, $0x43010000
+DATA vectorConstants<>+3640(SB)/4, $0x43010000
+DATA vectorConstants<>+3644(SB)/4, $0x43010000
+DATA vectorConstants<>+3648(SB)/4, $0x4a800000
+DATA vectorConstants<>+3652(SB)/4, $0x4a800000
+DATA vectorConstants<>+3656(SB)/4, $0x4a800000
+DATA vectorConstants<>+3660(SB)/4, $0x4a800000
+DATA vectorConstants<>+3664(SB)/4, $0x4a800000
+DATA vectorConstants<>+3668(SB)/4, $0x4a800000
+DATA vectorConstants<>+3672(SB)/4, $0x4a800000
+DATA vectorConstants<>+3676(SB)/4, $0x4a800000
+DATA vectorConstants<>+3680(SB)/4, $0x4b000000
+DATA vectorConstants<>+3684(SB)/4, $0x4b000000
+DATA vectorConstants<>+3688(SB)/4, $0x4b000000
+DATA vectorConstants<>+3692(SB)/4, $0x4b000000
+DATA vectorConstants<>+3696(SB)/4, $0x4b000000
+DATA vectorConstants<>+3700(SB)/4, $0x4b000000
+DATA vectorConstants<>+3704(SB)/4, $0x4b000000
+DATA vectorConstants<>+3708(SB)/4, $0x4b000000
+DATA vectorConstants<>+3712(SB)/4, $0x4c800000
+DATA vectorConstants<>+3716(SB)/4, $0x4c800000
+DATA vectorConstants<>+3720(SB)/4, $0x4c800000
+DATA vectorConstants<>+3724(SB)/4, $0x4c800000
+DATA vectorConstants<>+3728(SB)/4, $0x4c800000
+DATA vectorConstants<>+3732(SB)/4, $0x4c800000
+DATA vectorConstants<>+3736(SB)/4, $0x4c800000
+DATA vectorConstants<>+3740(SB)/4, $0x4c800000
+DATA vectorConstants<>+3744(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3748(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3752(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3756(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3760(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3764(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3768(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3772(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3776(SB)/4, $0x7f800000
+DATA vectorConstants<>+3780(SB)/4, $0x7f800000
+DATA vectorConstants<>+3784(SB)/4, $0x7f800000
+DATA vectorConstants<>+3788(SB)/4, $0x7f800000
+DATA vectorConstants<>+3792(SB)/4, $0x7f800000
+DATA vectorConstants<>+3796(SB)/4, $0x7f800000
+DATA vectorConstants<>+3800(SB)/4, $0x7f800000
+DATA vectorConstants<>+3804(SB)/4, $0x7f800000
+DATA vectorConstants<>+3808(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3812(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3816(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3820(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3824(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3828(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3832(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3836(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3840(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3844(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3848(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3852(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3856(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3860(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3864(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3868(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3872(SB)/4, $0x80000000
+DATA vectorConstants<>+3876(SB)/4, $0x80000000
+DATA vectorConstants<>+3880(SB)/4, $0x80000000
+DATA vectorConstants<>+3884(SB)/4, $0x80000000
+DATA vectorConstants<>+3888(SB)/4, $0x80000000
+DATA vectorConstants<>+3892(SB)/4, $0x80000000
+DATA vectorConstants<>+3896(SB)/4, $0x80000000
+DATA vectorConstants<>+3900(SB)/4, $0x80000000
+DATA vectorConstants<>+3904(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3908(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3912(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3916(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3920(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3924(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3928(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3932(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3936(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3940(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3944(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3948(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3952(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3956(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3960(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3964(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3968(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3972(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3976(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3980(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3984(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3988(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3992(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+3996(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4000(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4004(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4008(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4012(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4016(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4020(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4024(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4028(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4032(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4036(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4040(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4044(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4048(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4052(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4056(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4060(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4064(SB)/4, $0xb9250045
+DATA vectorConstants<>+4068(SB)/4, $0xb9250045
+DATA vectorConstants<>+4072(SB)/4, $0xb9250045
+DATA vectorConstants<>+4076(SB)/4, $0xb9250045
+DATA vectorConstants<>+4080(SB)/4, $0xb9250045
+DATA vectorConstants<>+4084(SB)/4, $0xb9250045
+DATA vectorConstants<>+4088(SB)/4, $0xb9250045
+DATA vectorConstants<>+4092(SB)/4, $0xb9250045
+DATA vectorConstants<>+4096(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4100(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4104(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4108(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4112(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4116(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4120(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4124(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4128(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4132(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4136(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4140(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4144(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4148(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4152(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4156(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4160(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4164(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4168(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4172(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4176(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4180(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4184(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4188(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4192(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4196(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4200(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4204(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4208(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4212(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4216(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4220(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4224(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4228(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4232(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4236(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4240(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4244(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4248(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4252(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4256(SB)/4, $0xba09d149
+DATA vectorConstants<>+4260(SB)/4, $0xba09d149
+DATA vectorConstants<>+4264(SB)/4, $0xba09d149
+DATA vectorConstants<>+4268(SB)/4, $0xba09d149
+DATA vectorConstants<>+4272(SB)/4, $0xba09d149
+DATA vectorConstants<>+4276(SB)/4, $0xba09d149
+DATA vectorConstants<>+4280(SB)/4, $0xba09d149
+DATA vectorConstants<>+4284(SB)/4, $0xba09d149
+DATA vectorConstants<>+4288(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4292(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4296(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4300(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4304(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4308(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4312(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4316(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4320(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4324(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4328(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4332(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4336(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4340(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4344(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4348(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4352(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4356(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4360(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4364(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4368(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4372(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4376(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4380(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4384(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4388(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4392(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4396(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4400(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4404(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4408(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4412(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4416(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4420(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4424(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4428(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4432(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4436(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4440(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4444(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4448(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4452(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4456(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4460(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4464(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4468(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4472(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4476(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4480(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4484(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4488(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4492(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4496(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4500(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4504(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4508(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4512(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4516(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4520(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4524(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4528(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4532(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4536(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4540(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4544(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4548(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4552(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4556(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4560(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4564(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4568(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4572(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4576(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4580(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4584(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4588(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4592(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4596(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4600(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4604(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4608(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4612(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4616(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4620(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4624(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4628(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4632(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4636(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4640(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4644(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4648(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4652(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4656(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4660(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4664(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4668(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4672(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4676(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4680(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4684(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4688(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4692(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4696(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4700(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4704(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4708(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4712(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4716(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4720(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4724(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4728(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4732(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4736(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4740(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4744(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4748(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4752(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4756(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4760(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4764(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4768(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4772(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4776(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4780(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4784(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4788(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4792(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4796(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4800(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4804(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4808(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4812(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4816(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4820(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4824(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4828(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4832(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4836(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4840(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4844(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4848(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4852(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4856(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4860(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4864(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4868(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4872(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4876(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4880(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4884(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4888(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4892(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4896(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4900(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4904(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4908(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4912(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4916(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4920(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4924(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4928(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4932(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4936(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4940(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4944(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4948(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4952(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4956(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4960(SB)/4, $0xbe800020
+DATA vectorConstants<>+4964(SB)/4, $0xbe800020
+DATA vectorConstants<>+4968(SB)/4, $0xbe800020
+DATA vectorConstants<>+4972(SB)/4, $0xbe800020
+DATA vectorConstants<>+4976(SB)/4, $0xbe800020
+DATA vectorConstants<>+4980(SB)/4, $0xbe800020
+DATA vectorConstants<>+4984(SB)/4, $0xbe800020
+DATA vectorConstants<>+4988(SB)/4, $0xbe800020
+DATA vectorConstants<>+4992(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+4996(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5000(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5004(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5008(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5012(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5016(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5020(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5024(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5028(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5032(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5036(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5040(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5044(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5048(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5052(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5056(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5060(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5064(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5068(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5072(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5076(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5080(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5084(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5088(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5092(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5096(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5100(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5104(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5108(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5112(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5116(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5120(SB)/4, $0xbf000000
+DATA vectorConstants<>+5124(SB)/4, $0xbf000000
+DATA vectorConstants<>+5128(SB)/4, $0xbf000000
+DATA vectorConstants<>+5132(SB)/4, $0xbf000000
+DATA vectorConstants<>+5136(SB)/4, $0xbf000000
+DATA vectorConstants<>+5140(SB)/4, $0xbf000000
+DATA vectorConstants<>+5144(SB)/4, $0xbf000000
+DATA vectorConstants<>+5148(SB)/4, $0xbf000000
+DATA vectorConstants<>+5152(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5156(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5160(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5164(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5168(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5172(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5176(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5180(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5184(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5188(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5192(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5196(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5200(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5204(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5208(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5212(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5216(SB)/4, $0xbf800000
+DATA vectorConstants<>+5220(SB)/4, $0xbf800000
+DATA vectorConstants<>+5224(SB)/4, $0xbf800000
+DATA vectorConstants<>+5228(SB)/4, $0xbf800000
+DATA vectorConstants<>+5232(SB)/4, $0xbf800000
+DATA vectorConstants<>+5236(SB)/4, $0xbf800000
+DATA vectorConstants<>+5240(SB)/4, $0xbf800000
+DATA vectorConstants<>+5244(SB)/4, $0xbf800000
+DATA vectorConstants<>+5248(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5252(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5256(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5260(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5264(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5268(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5272(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5276(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5280(SB)/4, $0xc0000000
+DATA vectorConstants<>+5284(SB)/4, $0xc0000000
+DATA vectorConstants<>+5288(SB)/4, $0xc0000000
+DATA vectorConstants<>+5292(SB)/4, $0xc0000000
+DATA vectorConstants<>+5296(SB)/4, $0xc0000000
+DATA vectorConstants<>+5300(SB)/4, $0xc0000000
+DATA vectorConstants<>+5304(SB)/4, $0xc0000000
+DATA vectorConstants<>+5308(SB)/4, $0xc0000000
+DATA vectorConstants<>+5312(SB)/4, $0xc0400000
+DATA vectorConstants<>+5316(SB)/4, $0xc0400000
+DATA vectorConstants<>+5320(SB)/4, $0xc0400000
+DATA vectorConstants<>+5324(SB)/4, $0xc0400000
+DATA vectorConstants<>+5328(SB)/4, $0xc0400000
+DATA vectorConstants<>+5332(SB)/4, $0xc0400000
+DATA vectorConstants<>+5336(SB)/4, $0xc0400000
+DATA vectorConstants<>+5340(SB)/4, $0xc0400000
+DATA vectorConstants<>+5344(SB)/4, $0xc1400000
+DATA vectorConstants<>+5348(SB)/4, $0xc1400000
+DATA vectorConstants<>+5352(SB)/4, $0xc1400000
+DATA vectorConstants<>+5356(SB)/4, $0xc1400000
+DATA vectorConstants<>+5360(SB)/4, $0xc1400000
+DATA vectorConstants<>+5364(SB)/4, $0xc1400000
+DATA vectorConstants<>+5368(SB)/4, $0xc1400000
+DATA vectorConstants<>+5372(SB)/4, $0xc1400000
+DATA vectorConstants<>+5376(SB)/4, $0xc169999a
+DATA vectorConstants<>+5380(SB)/4, $0xc169999a
+DATA vectorConstants<>+5384(SB)/4, $0xc169999a
+DATA vectorConstants<>+5388(SB)/4, $0xc169999a
+DATA vectorConstants<>+5392(SB)/4, $0xc169999a
+DATA vectorConstants<>+5396(SB)/4, $0xc169999a
+DATA vectorConstants<>+5400(SB)/4, $0xc169999a
+DATA vectorConstants<>+5404(SB)/4, $0xc169999a
+DATA vectorConstants<>+5408(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5412(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5416(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5420(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5424(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5428(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5432(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5436(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5440(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5444(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5448(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5452(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5456(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5460(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5464(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5468(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5472(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5476(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5480(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5484(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5488(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5492(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5496(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5500(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5504(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5508(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5512(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5516(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5520(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5524(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5528(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5532(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5536(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5540(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5544(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5548(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5552(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5556(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5560(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5564(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5568(SB)/4, $0xc3170000
+DATA vectorConstants<>+5572(SB)/4, $0xc3170000
+DATA vectorConstants<>+5576(SB)/4, $0xc3170000
+DATA vectorConstants<>+5580(SB)/4, $0xc3170000
+DATA vectorConstants<>+5584(SB)/4, $0xc3170000
+DATA vectorConstants<>+5588(SB)/4, $0xc3170000
+DATA vectorConstants<>+5592(SB)/4, $0xc3170000
+DATA vectorConstants<>+5596(SB)/4, $0xc3170000
+DATA vectorConstants<>+5600(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5604(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5608(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5612(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5616(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5620(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5624(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5628(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5632(SB)/4, $0xc3480000
+DATA vectorConstants<>+5636(SB)/4, $0xc3480000
+DATA vectorConstants<>+5640(SB)/4, $0xc3480000
+DATA vectorConstants<>+5644(SB)/4, $0xc3480000
+DATA vectorConstants<>+5648(SB)/4, $0xc3480000
+DATA vectorConstants<>+5652(SB)/4, $0xc3480000
+DATA vectorConstants<>+5656(SB)/4, $0xc3480000
+DATA vectorConstants<>+5660(SB)/4, $0xc3480000
+DATA vectorConstants<>+5664(SB)/4, $0xc4317218
+DATA vectorConstants<>+5668(SB)/4, $0xc4317218
+DATA vectorConstants<>+5672(SB)/4, $0xc4317218
+DATA vectorConstants<>+5676(SB)/4, $0xc4317218
+DATA vectorConstants<>+5680(SB)/4, $0xc4317218
+DATA vectorConstants<>+5684(SB)/4, $0xc4317218
+DATA vectorConstants<>+5688(SB)/4, $0xc4317218
+DATA vectorConstants<>+5692(SB)/4, $0xc4317218
+DATA vectorConstants<>+5696(SB)/4, $0xff800000
+DATA vectorConstants<>+5700(SB)/4, $0xff800000
+DATA vectorConstants<>+5704(SB)/4, $0xff800000
+DATA vectorConstants<>+5708(SB)/4, $0xff800000
+DATA vectorConstants<>+5712(SB)/4, $0xff800000
+DATA vectorConstants<>+5716(SB)/4, $0xff800000
+DATA vectorConstants<>+5720(SB)/4, $0xff800000
+DATA vectorConstants<>+5724(SB)/4, $0xff800000
+DATA vectorConstants<>+5728(SB)/4, $0xffffffff
+DATA vectorConstants<>+5732(SB)/4, $0xffffffff
+DATA vectorConstants<>+5736(SB)/4, $0xffffffff
+DATA vectorConstants<>+5740(SB)/4, $0xffffffff
+DATA vectorConstants<>+5744(SB)/4, $0xffffffff
+DATA vectorConstants<>+5748(SB)/4, $0xffffffff
+DATA vectorConstants<>+5752(SB)/4, $0xffffffff
+DATA vectorConstants<>+5756(SB)/4, $0xffffffff
+DATA vectorConstants<>+5760(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5768(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5776(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5784(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5792(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5800(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5808(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5816(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5824(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5832(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5840(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5848(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5856(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5864(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5872(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5880(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5888(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+5896(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+5904(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+5912(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+5920(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+5928(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+5936(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+5944(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+5952(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+5960(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+5968(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+5976(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+5984(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+5992(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6000(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6008(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6016(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6024(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6032(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6040(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6048(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6056(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6064(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6072(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6080(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6088(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6096(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6104(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6112(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6120(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6128(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6136(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6144(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6152(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6160(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6168(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6176(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6184(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6192(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6200(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6208(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6216(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6224(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6232(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6240(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6248(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6256(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6264(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6272(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6280(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6288(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6296(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6304(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+6312(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+6320(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+6328(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+6336(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+6344(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+6352(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+6360(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+6368(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+6376(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+6384(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+6392(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+6400(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+6408(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+6416(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+6424(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+6432(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+6440(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+6448(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+6456(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+6464(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+6472(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+6480(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+6488(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+6496(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+6504(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+6512(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+6520(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+6528(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+6536(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+6544(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+6552(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+6560(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+6568(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+6576(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+6584(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+6592(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+6600(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+6608(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+6616(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+6624(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+6632(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+6640(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+6648(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+6656(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+6664(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+6672(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+6680(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+6688(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+6696(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+6704(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+6712(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+6720(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+6728(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+6736(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+6744(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+6752(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+6760(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+6768(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+6776(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+6784(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+6792(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+6800(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+6808(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+6816(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+6824(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+6832(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+6840(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+6848(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+6856(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+6864(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+6872(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+6880(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+6888(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+6896(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+6904(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+6912(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+6920(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+6928(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+6936(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+6944(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+6952(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+6960(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+6968(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+6976(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+6984(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+6992(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+7000(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+7008(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+7016(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+7024(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+7032(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+7040(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+7048(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+7056(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+7064(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+7072(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+7080(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+7088(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+7096(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+7104(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+7112(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+7120(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+7128(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+7136(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+7144(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+7152(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+7160(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+7168(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+7176(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+7184(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+7192(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+7200(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+7208(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+7216(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+7224(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+7232(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+7240(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+7248(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+7256(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+7264(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+7272(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+7280(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+7288(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+7296(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+7304(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+7312(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+7320(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+7328(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+7336(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+7344(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+7352(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+7360(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+7368(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+7376(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+7384(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+7392(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+7400(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+7408(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+7416(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+7424(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+7432(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+7440(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+7448(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+7456(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+7464(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+7472(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+7480(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+7488(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+7496(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+7504(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+7512(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+7520(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+7528(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+7536(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+7544(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+7552(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+7560(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+7568(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+7576(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+7584(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+7592(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+7600(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+7608(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+7616(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+7624(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+7632(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+7640(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+7648(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+7656(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+7664(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+7672(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+7680(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+7688(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+7696(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+7704(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+7712(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+7720(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+7728(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+7736(SB)/8, $0xfff0000000000000
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $7744
 
 // func expAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
@@ -1594,9 +1706,9 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y0, Y2, Y0
@@ -1608,8 +1720,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
@@ -1650,14 +1762,14 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y1
+	VMOVUPS      vectorConstants<>+5472(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMOVUPS      vectorConstants<>+3488(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1088(SB), Y3
 	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
@@ -1694,13 +1806,13 @@ pairs:
 	JGE         last
 	VMOVUPS     (DX)(BX*4), Y0
 	VMOVUPS     32(DX)(BX*4), Y1
-	VMOVUPS     vectorConstants<>+5504(SB), Y2
+	VMOVUPS     vectorConstants<>+5568(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+5504(SB), Y2
+	VMOVUPS     vectorConstants<>+5568(SB), Y2
 	VMAXPS      Y1, Y2, Y1
-	VMOVUPS     vectorConstants<>+3584(SB), Y2
+	VMOVUPS     vectorConstants<>+3616(SB), Y2
 	VMINPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+3584(SB), Y2
+	VMOVUPS     vectorConstants<>+3616(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VROUNDPS    $0x08, Y0, Y2
 	VROUNDPS    $0x08, Y1, Y3
@@ -1746,9 +1858,9 @@ pairs:
 last:
 	JG          done
 	VMOVUPS     (DX)(BX*4), Y0
-	VMOVUPS     vectorConstants<>+5504(SB), Y1
+	VMOVUPS     vectorConstants<>+5568(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     vectorConstants<>+3584(SB), Y1
+	VMOVUPS     vectorConstants<>+3616(SB), Y1
 	VMINPS      Y0, Y1, Y0
 	VROUNDPS    $0x08, Y0, Y1
 	VSUBPS      Y1, Y0, Y0
@@ -1788,9 +1900,9 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y2
+	VMOVUPS      vectorConstants<>+5408(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VMOVUPS      vectorConstants<>+5408(SB), Y3
 	VMAXPS       Y1, Y3, Y3
 	VMOVUPS      vectorConstants<>+3488(SB), Y4
 	VMINPS       Y2, Y4, Y2
@@ -1802,8 +1914,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+1088(SB), Y8
@@ -1820,8 +1932,8 @@ pairs:
 	VFMADD231PS  Y9, Y7, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
-	VPADDD       vectorConstants<>+5664(SB), Y4, Y4
-	VPADDD       vectorConstants<>+5664(SB), Y5, Y5
+	VPADDD       vectorConstants<>+5728(SB), Y4, Y4
+	VPADDD       vectorConstants<>+5728(SB), Y5, Y5
 	VPADDD       vectorConstants<>+96(SB), Y4, Y4
 	VPADDD       vectorConstants<>+96(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
@@ -1832,8 +1944,8 @@ pairs:
 	VFMADD231PS  Y5, Y3, Y7
 	VADDPS       Y6, Y6, Y2
 	VADDPS       Y7, Y7, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -1844,14 +1956,14 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y1
+	VMOVUPS      vectorConstants<>+5408(SB), Y1
 	VMAXPS       Y0, Y1, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+1088(SB), Y4
 	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
@@ -1860,13 +1972,13 @@ last:
 	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y4
 	VFMADD231PS  Y4, Y3, Y1
 	VCVTPS2DQ    Y2, Y2
-	VPADDD       vectorConstants<>+5664(SB), Y2, Y2
+	VPADDD       vectorConstants<>+5728(SB), Y2, Y2
 	VPADDD       vectorConstants<>+96(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VSUBPS       vectorConstants<>+2560(SB), Y2, Y3
 	VFMADD231PS  Y2, Y1, Y3
 	VADDPS       Y3, Y3, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -1890,8 +2002,8 @@ pairs:
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y2
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y3
-	VMULPS       vectorConstants<>+3616(SB), Y0, Y4
-	VMULPS       vectorConstants<>+3616(SB), Y1, Y5
+	VMULPS       vectorConstants<>+3680(SB), Y0, Y4
+	VMULPS       vectorConstants<>+3680(SB), Y1, Y5
 	VBLENDVPS    Y2, Y4, Y0, Y4
 	VBLENDVPS    Y3, Y5, Y1, Y5
 	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
@@ -1915,43 +2027,43 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4096(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
 	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
 	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
 	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y4
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3744(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3744(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y0, vectorConstants<>+5632(SB), Y2, Y0
-	VBLENDVPS    Y1, vectorConstants<>+5632(SB), Y3, Y1
+	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y2, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -1961,7 +2073,7 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y1
-	VMULPS       vectorConstants<>+3616(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3680(SB), Y0, Y2
 	VBLENDVPS    Y1, Y2, Y0, Y2
 	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
@@ -1974,24 +2086,24 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5632(SB), Y1, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2014,9 +2126,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3616(SB), Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3616(SB), Y3
+	VMOVUPS      vectorConstants<>+3680(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -2055,19 +2167,19 @@ pairs:
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
@@ -2081,9 +2193,9 @@ pairs:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y2, Y0, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -2092,14 +2204,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5632(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -2109,7 +2221,7 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3616(SB), Y1
+	VMOVUPS      vectorConstants<>+3680(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -2130,12 +2242,12 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
 	VMULPS       vectorConstants<>+320(SB), Y3, Y1
@@ -2143,15 +2255,15 @@ last:
 	VFMADD231PS  vectorConstants<>+2976(SB), Y3, Y1
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y1, Y0, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3744(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5632(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2174,9 +2286,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3616(SB), Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3616(SB), Y3
+	VMOVUPS      vectorConstants<>+3680(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -2215,25 +2327,25 @@ pairs:
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
 	VFMADD231PS  Y11, Y5, Y9
-	VMULPS       vectorConstants<>+3840(SB), Y6, Y2
-	VMULPS       vectorConstants<>+3840(SB), Y7, Y3
+	VMULPS       vectorConstants<>+3904(SB), Y6, Y2
+	VMULPS       vectorConstants<>+3904(SB), Y7, Y3
 	VFMADD231PS  vectorConstants<>+2464(SB), Y8, Y2
 	VFMADD231PS  vectorConstants<>+2464(SB), Y9, Y3
 	VFMADD231PS  vectorConstants<>+416(SB), Y0, Y2
@@ -2243,9 +2355,9 @@ pairs:
 	VFMADD231PS  vectorConstants<>+2368(SB), Y0, Y2
 	VFMADD231PS  vectorConstants<>+2368(SB), Y1, Y3
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -2254,14 +2366,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5632(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -2271,7 +2383,7 @@ last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3616(SB), Y1
+	VMOVUPS      vectorConstants<>+3680(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -2292,29 +2404,29 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
-	VMULPS       vectorConstants<>+3840(SB), Y3, Y1
+	VMULPS       vectorConstants<>+3904(SB), Y3, Y1
 	VFMADD231PS  vectorConstants<>+2464(SB), Y4, Y1
 	VFMADD231PS  vectorConstants<>+416(SB), Y0, Y1
 	VFMADD231PS  vectorConstants<>+2464(SB), Y3, Y1
 	VFMADD231PS  vectorConstants<>+2368(SB), Y0, Y1
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3744(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5632(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2357,8 +2469,8 @@ pairs:
 	VPSUBD       Y8, Y12, Y8
 	VMOVUPS      vectorConstants<>+2848(SB), Y12
 	VPSUBD       Y9, Y12, Y9
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y2, Y2
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y12
 	VBLENDVPS    Y2, Y8, Y12, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y8
@@ -2374,45 +2486,45 @@ pairs:
 	VMULPS       Y8, Y4, Y6
 	VMULPS       Y9, Y5, Y7
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y8, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y9, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y9, Y11
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y11, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y6
-	VFMADD231PS  vectorConstants<>+4096(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y7
 	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
 	VADDPS       Y6, Y8, Y4
 	VADDPS       Y7, Y9, Y5
 	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
 	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
-	VCMPPS       $0x11, vectorConstants<>+5152(SB), Y0, Y4
-	VCMPPS       $0x11, vectorConstants<>+5152(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3744(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3744(SB), Y3, Y3
-	VCMPPS       $0x00, vectorConstants<>+5152(SB), Y0, Y4
-	VCMPPS       $0x00, vectorConstants<>+5152(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+5632(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+5632(SB), Y3, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y4
+	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
+	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y4
+	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+5696(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+5696(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2434,7 +2546,7 @@ last:
 	VPSUBD       Y4, Y1, Y5
 	VMOVUPS      vectorConstants<>+2848(SB), Y6
 	VPSUBD       Y4, Y6, Y4
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y1, Y4, Y6, Y1
 	VSUBPS       vectorConstants<>+2848(SB), Y5, Y4
@@ -2443,25 +2555,25 @@ last:
 	VMULPS       Y4, Y4, Y2
 	VMULPS       Y4, Y2, Y3
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y5
 	VMULPS       Y5, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y3
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
 	VADDPS       Y3, Y4, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+5152(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+5152(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y1, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -2583,44 +2695,44 @@ TEXT ·sinAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+6624(SB), Y3
-	VFMADD231PD  vectorConstants<>+6176(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+6624(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+7104(SB), Y3
+	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+6624(SB), Y2
-	VFMADD231PD  vectorConstants<>+6176(SB), Y0, Y2
-	VSUBPD       vectorConstants<>+6624(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+7104(SB), Y2
+	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y2
+	VSUBPD       vectorConstants<>+7104(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X0, Y5, Y0
 	VEXTRACTF128 $0x00, Y1, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+6624(SB), Y4
-	VFMADD231PD  vectorConstants<>+6176(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+6624(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y3
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+7104(SB), Y4
+	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y3
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y3
 	VCVTPD2PSY   Y3, X5
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+6624(SB), Y3
-	VFMADD231PD  vectorConstants<>+6176(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+6624(SB), Y3, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+7104(SB), Y3
+	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+7104(SB), Y3, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
@@ -2638,18 +2750,18 @@ pairs:
 	VMULPS       Y4, Y0, Y9
 	VMULPS       Y6, Y1, Y10
 	VMOVUPS      vectorConstants<>+992(SB), Y11
-	VFMADD231PS  vectorConstants<>+4064(SB), Y4, Y11
+	VFMADD231PS  vectorConstants<>+4128(SB), Y4, Y11
 	VMOVUPS      vectorConstants<>+992(SB), Y12
-	VFMADD231PS  vectorConstants<>+4064(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y11
-	VFMADD213PS  vectorConstants<>+4832(SB), Y6, Y12
+	VFMADD231PS  vectorConstants<>+4128(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y4, Y4, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+4256(SB), Y11
+	VMOVUPS      vectorConstants<>+4320(SB), Y11
 	VFMADD231PS  vectorConstants<>+480(SB), Y4, Y11
-	VMOVUPS      vectorConstants<>+4256(SB), Y12
+	VMOVUPS      vectorConstants<>+4320(SB), Y12
 	VFMADD231PS  vectorConstants<>+480(SB), Y6, Y12
 	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y11
 	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y12
@@ -2663,9 +2775,9 @@ pairs:
 	VADDPS       Y10, Y4, Y4
 	VBLENDVPS    Y7, Y6, Y0, Y0
 	VBLENDVPS    Y8, Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VMOVUPS      vectorConstants<>+3872(SB), Y4
 	VANDPS       (DX)(BX*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VMOVUPS      vectorConstants<>+3872(SB), Y6
 	VANDPS       32(DX)(BX*4), Y6, Y6
 	VXORPS       Y4, Y2, Y2
 	VXORPS       Y6, Y3, Y3
@@ -2678,23 +2790,23 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+6624(SB), Y2
-	VFMADD231PD  vectorConstants<>+6176(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+6624(SB), Y2, Y3
-	VFNMADD231PD vectorConstants<>+6368(SB), Y3, Y1
-	VFNMADD231PD vectorConstants<>+5792(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+7104(SB), Y2
+	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+7104(SB), Y2, Y3
+	VFNMADD231PD vectorConstants<>+6816(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+5856(SB), Y3, Y1
 	VCVTPD2PSY   Y1, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+6624(SB), Y1
-	VFMADD231PD  vectorConstants<>+6176(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+6624(SB), Y1, Y3
-	VFNMADD231PD vectorConstants<>+6368(SB), Y3, Y0
-	VFNMADD231PD vectorConstants<>+5792(SB), Y3, Y0
+	VMOVUPS      vectorConstants<>+7104(SB), Y1
+	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+7104(SB), Y1, Y3
+	VFNMADD231PD vectorConstants<>+6816(SB), Y3, Y0
+	VFNMADD231PD vectorConstants<>+5856(SB), Y3, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y2, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2706,11 +2818,11 @@ last:
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
 	VMOVUPS      vectorConstants<>+992(SB), Y5
-	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4128(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+4256(SB), Y5
+	VMOVUPS      vectorConstants<>+4320(SB), Y5
 	VFMADD231PS  vectorConstants<>+480(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
@@ -2718,7 +2830,7 @@ last:
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y5
 	VADDPS       Y4, Y5, Y2
 	VBLENDVPS    Y3, Y2, Y0, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VMOVUPS      vectorConstants<>+3872(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
 	VXORPS       Y2, Y1, Y1
 	VXORPS       Y1, Y0, Y0
@@ -2742,42 +2854,42 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y3
-	VMOVUPS      vectorConstants<>+6624(SB), Y4
-	VFMADD231PD  vectorConstants<>+6176(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+6624(SB), Y4, Y5
-	VFNMADD231PD vectorConstants<>+6368(SB), Y5, Y3
-	VFNMADD231PD vectorConstants<>+5792(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+7104(SB), Y4
+	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+7104(SB), Y4, Y5
+	VFNMADD231PD vectorConstants<>+6816(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+5856(SB), Y5, Y3
 	VCVTPD2PSY   Y3, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+6624(SB), Y3
-	VFMADD231PD  vectorConstants<>+6176(SB), Y0, Y3
-	VSUBPD       vectorConstants<>+6624(SB), Y3, Y5
-	VFNMADD231PD vectorConstants<>+6368(SB), Y5, Y0
-	VFNMADD231PD vectorConstants<>+5792(SB), Y5, Y0
+	VMOVUPS      vectorConstants<>+7104(SB), Y3
+	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y3
+	VSUBPD       vectorConstants<>+7104(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+6816(SB), Y5, Y0
+	VFNMADD231PD vectorConstants<>+5856(SB), Y5, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y4
-	VMOVUPS      vectorConstants<>+6624(SB), Y5
-	VFMADD231PD  vectorConstants<>+6176(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+6624(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+7104(SB), Y5
+	VFMADD231PD  vectorConstants<>+6528(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X2
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+6624(SB), Y4
-	VFMADD231PD  vectorConstants<>+6176(SB), Y1, Y4
-	VSUBPD       vectorConstants<>+6624(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+7104(SB), Y4
+	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y4
+	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
@@ -2797,18 +2909,18 @@ pairs:
 	VMULPS       Y5, Y0, Y9
 	VMULPS       Y6, Y1, Y10
 	VMOVUPS      vectorConstants<>+992(SB), Y11
-	VFMADD231PS  vectorConstants<>+4064(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4128(SB), Y5, Y11
 	VMOVUPS      vectorConstants<>+992(SB), Y12
-	VFMADD231PS  vectorConstants<>+4064(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4832(SB), Y6, Y12
+	VFMADD231PS  vectorConstants<>+4128(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y5, Y5, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+4256(SB), Y11
+	VMOVUPS      vectorConstants<>+4320(SB), Y11
 	VFMADD231PS  vectorConstants<>+480(SB), Y5, Y11
-	VMOVUPS      vectorConstants<>+4256(SB), Y12
+	VMOVUPS      vectorConstants<>+4320(SB), Y12
 	VFMADD231PS  vectorConstants<>+480(SB), Y6, Y12
 	VFMADD213PS  vectorConstants<>+1440(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y12
@@ -2832,22 +2944,22 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+6624(SB), Y3
-	VFMADD231PD  vectorConstants<>+6176(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+6624(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+7104(SB), Y3
+	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+6624(SB), Y1
-	VFMADD231PD  vectorConstants<>+6176(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+6624(SB), Y1, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+7104(SB), Y1
+	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+7104(SB), Y1, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y3, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2860,11 +2972,11 @@ last:
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
 	VMOVUPS      vectorConstants<>+992(SB), Y5
-	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4128(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+4256(SB), Y5
+	VMOVUPS      vectorConstants<>+4320(SB), Y5
 	VFMADD231PS  vectorConstants<>+480(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
@@ -2893,51 +3005,51 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
 	VEXTRACTF128 $0x00, Y2, X4
 	VCVTPS2PD    X4, Y4
-	VMOVUPS      vectorConstants<>+6624(SB), Y5
-	VFMADD231PD  vectorConstants<>+6176(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+6624(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+7104(SB), Y5
+	VFMADD231PD  vectorConstants<>+6528(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X7
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+6624(SB), Y4
-	VFMADD231PD  vectorConstants<>+6176(SB), Y2, Y4
-	VSUBPD       vectorConstants<>+6624(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6368(SB), Y6, Y2
-	VFNMADD231PD vectorConstants<>+5792(SB), Y6, Y2
+	VMOVUPS      vectorConstants<>+7104(SB), Y4
+	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y4
+	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y2
+	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y2
 	VCVTPD2PSY   Y2, X2
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
 	VINSERTF128  $0x01, X2, Y7, Y2
 	VEXTRACTF128 $0x00, Y3, X5
 	VCVTPS2PD    X5, Y5
-	VMOVUPS      vectorConstants<>+6624(SB), Y6
-	VFMADD231PD  vectorConstants<>+6176(SB), Y5, Y6
-	VSUBPD       vectorConstants<>+6624(SB), Y6, Y8
-	VFNMADD231PD vectorConstants<>+6368(SB), Y8, Y5
-	VFNMADD231PD vectorConstants<>+5792(SB), Y8, Y5
+	VMOVUPS      vectorConstants<>+7104(SB), Y6
+	VFMADD231PD  vectorConstants<>+6528(SB), Y5, Y6
+	VSUBPD       vectorConstants<>+7104(SB), Y6, Y8
+	VFNMADD231PD vectorConstants<>+6816(SB), Y8, Y5
+	VFNMADD231PD vectorConstants<>+5856(SB), Y8, Y5
 	VCVTPD2PSY   Y5, X7
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+6624(SB), Y5
-	VFMADD231PD  vectorConstants<>+6176(SB), Y3, Y5
-	VSUBPD       vectorConstants<>+6624(SB), Y5, Y8
-	VFNMADD231PD vectorConstants<>+6368(SB), Y8, Y3
-	VFNMADD231PD vectorConstants<>+5792(SB), Y8, Y3
+	VMOVUPS      vectorConstants<>+7104(SB), Y5
+	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y5
+	VSUBPD       vectorConstants<>+7104(SB), Y5, Y8
+	VFNMADD231PD vectorConstants<>+6816(SB), Y8, Y3
+	VFNMADD231PD vectorConstants<>+5856(SB), Y8, Y3
 	VCVTPD2PSY   Y3, X3
 	VSHUFPS      $0x88, Y5, Y6, Y5
 	VPERMQ       $0xd8, Y5, Y5
 	VINSERTF128  $0x01, X3, Y7, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y8
-	VMOVUPS      vectorConstants<>+4352(SB), Y9
+	VMOVUPS      vectorConstants<>+4416(SB), Y9
 	VFMADD231PS  vectorConstants<>+960(SB), Y6, Y9
-	VMOVUPS      vectorConstants<>+4352(SB), Y10
+	VMOVUPS      vectorConstants<>+4416(SB), Y10
 	VFMADD231PS  vectorConstants<>+960(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1248(SB), Y6, Y9
 	VFMADD213PS  vectorConstants<>+1248(SB), Y8, Y10
@@ -2955,14 +3067,14 @@ pairs:
 	VFMADD231PS  Y10, Y8, Y3
 	VPSLLD       $0x1f, Y4, Y4
 	VPSLLD       $0x1f, Y5, Y5
-	VMOVUPS      vectorConstants<>+5152(SB), Y6
+	VMOVUPS      vectorConstants<>+5216(SB), Y6
 	VDIVPS       Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+5152(SB), Y8
+	VMOVUPS      vectorConstants<>+5216(SB), Y8
 	VDIVPS       Y3, Y8, Y8
 	VBLENDVPS    Y4, Y6, Y2, Y2
 	VBLENDVPS    Y5, Y8, Y3, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VXORPS       Y0, Y2, Y0
 	VXORPS       Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2973,28 +3085,28 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+6624(SB), Y3
-	VFMADD231PD  vectorConstants<>+6176(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+6624(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+7104(SB), Y3
+	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X7
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+6624(SB), Y2
-	VFMADD231PD  vectorConstants<>+6176(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+6624(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+6368(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5792(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+7104(SB), Y2
+	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+7104(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X1, Y7, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+4352(SB), Y4
+	VMOVUPS      vectorConstants<>+4416(SB), Y4
 	VFMADD231PS  vectorConstants<>+960(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1248(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1280(SB), Y3, Y4
@@ -3004,10 +3116,10 @@ last:
 	VMULPS       Y3, Y1, Y3
 	VFMADD231PS  Y4, Y3, Y1
 	VPSLLD       $0x1f, Y2, Y2
-	VMOVUPS      vectorConstants<>+5152(SB), Y3
+	VMOVUPS      vectorConstants<>+5216(SB), Y3
 	VDIVPS       Y1, Y3, Y3
 	VBLENDVPS    Y2, Y3, Y1, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VXORPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3029,8 +3141,8 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y2, Y4
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y3, Y5
 	VMOVUPS      vectorConstants<>+2560(SB), Y6
@@ -3065,9 +3177,9 @@ pairs:
 	VFNMADD231PS vectorConstants<>+3072(SB), Y2, Y8
 	VMOVUPS      vectorConstants<>+2816(SB), Y9
 	VFNMADD231PS vectorConstants<>+3072(SB), Y3, Y9
-	VMOVUPS      vectorConstants<>+3904(SB), Y10
+	VMOVUPS      vectorConstants<>+3968(SB), Y10
 	VFNMADD231PS vectorConstants<>+3072(SB), Y6, Y10
-	VMOVUPS      vectorConstants<>+3904(SB), Y11
+	VMOVUPS      vectorConstants<>+3968(SB), Y11
 	VFNMADD231PS vectorConstants<>+3072(SB), Y7, Y11
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y11, Y9, Y9
@@ -3077,8 +3189,8 @@ pairs:
 	VADDPS       Y7, Y3, Y3
 	VBLENDVPS    Y4, Y8, Y2, Y2
 	VBLENDVPS    Y5, Y9, Y3, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3089,7 +3201,7 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y1, Y2
 	VMOVUPS      vectorConstants<>+2560(SB), Y3
 	VMOVUPS      vectorConstants<>+2560(SB), Y3
@@ -3107,13 +3219,13 @@ last:
 	VMULPS       Y4, Y3, Y3
 	VMOVUPS      vectorConstants<>+2816(SB), Y4
 	VFNMADD231PS vectorConstants<>+3072(SB), Y1, Y4
-	VMOVUPS      vectorConstants<>+3904(SB), Y5
+	VMOVUPS      vectorConstants<>+3968(SB), Y5
 	VFNMADD231PS vectorConstants<>+3072(SB), Y3, Y5
 	VADDPS       Y5, Y4, Y4
 	VADDPS       vectorConstants<>+2816(SB), Y4, Y4
 	VADDPS       Y3, Y1, Y1
 	VBLENDVPS    Y2, Y4, Y1, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3135,8 +3247,8 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y2, Y4
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y3, Y5
 	VMOVUPS      vectorConstants<>+2560(SB), Y6
@@ -3181,18 +3293,18 @@ pairs:
 	VBLENDVPS    Y4, Y6, Y8, Y6
 	VMOVUPS      vectorConstants<>+3008(SB), Y8
 	VBLENDVPS    Y5, Y7, Y8, Y7
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y8
 	VBLENDVPS    Y4, vectorConstants<>+0(SB), Y8, Y4
-	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VMOVUPS      vectorConstants<>+3872(SB), Y8
 	VBLENDVPS    Y5, vectorConstants<>+0(SB), Y8, Y5
 	VXORPS       Y4, Y0, Y0
 	VXORPS       Y5, Y1, Y1
 	VXORPS       Y0, Y2, Y0
 	VXORPS       Y1, Y3, Y1
-	VFMADD231PS  vectorConstants<>+3872(SB), Y6, Y0
-	VFMADD231PS  vectorConstants<>+3872(SB), Y7, Y1
+	VFMADD231PS  vectorConstants<>+3936(SB), Y6, Y0
+	VFMADD231PS  vectorConstants<>+3936(SB), Y7, Y1
 	VADDPS       Y0, Y6, Y0
 	VADDPS       Y1, Y7, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3203,7 +3315,7 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
 	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y1, Y2
 	VMOVUPS      vectorConstants<>+2560(SB), Y3
 	VMOVUPS      vectorConstants<>+2560(SB), Y3
@@ -3226,12 +3338,12 @@ last:
 	VBLENDVPS    Y0, vectorConstants<>+3168(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+3008(SB), Y4
 	VBLENDVPS    Y2, Y3, Y4, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y4
 	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y4, Y2
 	VXORPS       Y2, Y0, Y0
 	VXORPS       Y0, Y1, Y0
-	VFMADD231PS  vectorConstants<>+3872(SB), Y3, Y0
+	VFMADD231PS  vectorConstants<>+3936(SB), Y3, Y0
 	VADDPS       Y0, Y3, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3253,8 +3365,8 @@ pairs:
 	JGE         last
 	VMOVUPS     (DX)(BX*4), Y0
 	VMOVUPS     32(DX)(BX*4), Y1
-	VANDPS      vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS      vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS      vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS      vectorConstants<>+3840(SB), Y1, Y3
 	VMOVUPS     vectorConstants<>+2848(SB), Y4
 	VMINPS      Y2, Y4, Y4
 	VMOVUPS     vectorConstants<>+2848(SB), Y5
@@ -3268,43 +3380,43 @@ pairs:
 	VMULPS      Y4, Y4, Y6
 	VMULPS      Y5, Y5, Y7
 	VMOVUPS     vectorConstants<>+1216(SB), Y8
-	VFMADD231PS vectorConstants<>+4320(SB), Y6, Y8
+	VFMADD231PS vectorConstants<>+4384(SB), Y6, Y8
 	VMOVUPS     vectorConstants<>+1216(SB), Y9
-	VFMADD231PS vectorConstants<>+4320(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4608(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4608(SB), Y7, Y9
+	VFMADD231PS vectorConstants<>+4384(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4672(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4672(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+1632(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+1632(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4704(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4704(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+4768(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+4768(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4832(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4832(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+2208(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+2208(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4928(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4928(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4992(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4992(SB), Y7, Y9
 	VMULPS      Y6, Y4, Y6
 	VMULPS      Y7, Y5, Y7
 	VFMADD231PS Y8, Y6, Y4
 	VFMADD231PS Y9, Y7, Y5
 	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y2, Y2
 	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y3, Y3
-	VANDPS      vectorConstants<>+3808(SB), Y2, Y6
-	VANDPS      vectorConstants<>+3808(SB), Y3, Y7
+	VANDPS      vectorConstants<>+3872(SB), Y2, Y6
+	VANDPS      vectorConstants<>+3872(SB), Y3, Y7
 	VXORPS      Y6, Y4, Y4
 	VXORPS      Y7, Y5, Y5
 	VANDPS      vectorConstants<>+3008(SB), Y2, Y6
 	VANDPS      vectorConstants<>+3008(SB), Y3, Y7
-	VANDPS      vectorConstants<>+3936(SB), Y2, Y2
-	VANDPS      vectorConstants<>+3936(SB), Y3, Y3
+	VANDPS      vectorConstants<>+4000(SB), Y2, Y2
+	VANDPS      vectorConstants<>+4000(SB), Y3, Y3
 	VADDPS      Y2, Y4, Y2
 	VADDPS      Y3, Y5, Y3
 	VADDPS      Y2, Y6, Y2
 	VADDPS      Y3, Y7, Y3
-	VANDPS      vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS      vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS      vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS      vectorConstants<>+3872(SB), Y1, Y1
 	VORPS       Y0, Y2, Y0
 	VORPS       Y1, Y3, Y1
 	VMOVUPS     Y0, (CX)(BX*4)
@@ -3315,7 +3427,7 @@ pairs:
 last:
 	JG          done
 	VMOVUPS     (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS      vectorConstants<>+3840(SB), Y0, Y1
 	VMOVUPS     vectorConstants<>+2848(SB), Y2
 	VMINPS      Y1, Y2, Y2
 	VMOVUPS     vectorConstants<>+2848(SB), Y3
@@ -3323,24 +3435,24 @@ last:
 	VDIVPS      Y3, Y2, Y2
 	VMULPS      Y2, Y2, Y3
 	VMOVUPS     vectorConstants<>+1216(SB), Y4
-	VFMADD231PS vectorConstants<>+4320(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4608(SB), Y3, Y4
+	VFMADD231PS vectorConstants<>+4384(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4672(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+1632(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4704(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+4768(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4832(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+2208(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4928(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4992(SB), Y3, Y4
 	VMULPS      Y3, Y2, Y3
 	VFMADD231PS Y4, Y3, Y2
 	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y1, Y1
-	VANDPS      vectorConstants<>+3808(SB), Y1, Y3
+	VANDPS      vectorConstants<>+3872(SB), Y1, Y3
 	VXORPS      Y3, Y2, Y2
 	VANDPS      vectorConstants<>+3008(SB), Y1, Y3
-	VANDPS      vectorConstants<>+3936(SB), Y1, Y1
+	VANDPS      vectorConstants<>+4000(SB), Y1, Y1
 	VADDPS      Y1, Y2, Y1
 	VADDPS      Y1, Y3, Y1
-	VANDPS      vectorConstants<>+3808(SB), Y0, Y0
+	VANDPS      vectorConstants<>+3872(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VMOVUPS     Y0, (CX)(BX*4)
 
@@ -3361,13 +3473,13 @@ TEXT ·atan2AVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ        SI, AX
 	JGE         last
-	VMOVUPS     vectorConstants<>+3776(SB), Y0
+	VMOVUPS     vectorConstants<>+3840(SB), Y0
 	VANDPS      (DX)(SI*4), Y0, Y0
-	VMOVUPS     vectorConstants<>+3776(SB), Y1
+	VMOVUPS     vectorConstants<>+3840(SB), Y1
 	VANDPS      32(DX)(SI*4), Y1, Y1
-	VMOVUPS     vectorConstants<>+3776(SB), Y2
+	VMOVUPS     vectorConstants<>+3840(SB), Y2
 	VANDPS      (BX)(SI*4), Y2, Y2
-	VMOVUPS     vectorConstants<>+3776(SB), Y3
+	VMOVUPS     vectorConstants<>+3840(SB), Y3
 	VANDPS      32(BX)(SI*4), Y3, Y3
 	VMAXPS      Y2, Y0, Y4
 	VMAXPS      Y3, Y1, Y5
@@ -3386,23 +3498,23 @@ pairs:
 	VMULPS      Y4, Y4, Y6
 	VMULPS      Y5, Y5, Y7
 	VMOVUPS     vectorConstants<>+1216(SB), Y8
-	VFMADD231PS vectorConstants<>+4320(SB), Y6, Y8
+	VFMADD231PS vectorConstants<>+4384(SB), Y6, Y8
 	VMOVUPS     vectorConstants<>+1216(SB), Y9
-	VFMADD231PS vectorConstants<>+4320(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4608(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4608(SB), Y7, Y9
+	VFMADD231PS vectorConstants<>+4384(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4672(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4672(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+1632(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+1632(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4704(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4704(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+4768(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+4768(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4832(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4832(SB), Y7, Y9
 	VFMADD213PS vectorConstants<>+2208(SB), Y6, Y8
 	VFMADD213PS vectorConstants<>+2208(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4928(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4928(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4992(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4992(SB), Y7, Y9
 	VMULPS      Y6, Y4, Y6
 	VMULPS      Y7, Y5, Y7
 	VFMADD231PS Y8, Y6, Y4
@@ -3411,8 +3523,8 @@ pairs:
 	VCMPPS      $0x1e, Y3, Y1, Y7
 	VXORPS      (BX)(SI*4), Y6, Y8
 	VXORPS      32(BX)(SI*4), Y7, Y9
-	VANDPS      vectorConstants<>+3808(SB), Y8, Y8
-	VANDPS      vectorConstants<>+3808(SB), Y9, Y9
+	VANDPS      vectorConstants<>+3872(SB), Y8, Y8
+	VANDPS      vectorConstants<>+3872(SB), Y9, Y9
 	VXORPS      Y8, Y4, Y4
 	VXORPS      Y9, Y5, Y5
 	VMOVUPS     (BX)(SI*4), Y8
@@ -3423,8 +3535,8 @@ pairs:
 	VBLENDVPS   Y9, vectorConstants<>+3168(SB), Y10, Y9
 	VBLENDVPS   Y6, vectorConstants<>+3008(SB), Y8, Y6
 	VBLENDVPS   Y7, vectorConstants<>+3008(SB), Y9, Y7
-	VFMADD231PS vectorConstants<>+3872(SB), Y6, Y4
-	VFMADD231PS vectorConstants<>+3872(SB), Y7, Y5
+	VFMADD231PS vectorConstants<>+3936(SB), Y6, Y4
+	VFMADD231PS vectorConstants<>+3936(SB), Y7, Y5
 	VADDPS      Y4, Y6, Y4
 	VADDPS      Y5, Y7, Y5
 	VADDPS      Y2, Y0, Y0
@@ -3433,9 +3545,9 @@ pairs:
 	VCMPPS      $0x04, Y1, Y1, Y3
 	VBLENDVPS   Y2, Y0, Y4, Y0
 	VBLENDVPS   Y3, Y1, Y5, Y1
-	VMOVUPS     vectorConstants<>+3808(SB), Y2
+	VMOVUPS     vectorConstants<>+3872(SB), Y2
 	VANDPS      (DX)(SI*4), Y2, Y2
-	VMOVUPS     vectorConstants<>+3808(SB), Y3
+	VMOVUPS     vectorConstants<>+3872(SB), Y3
 	VANDPS      32(DX)(SI*4), Y3, Y3
 	VORPS       Y2, Y0, Y0
 	VORPS       Y3, Y1, Y1
@@ -3446,9 +3558,9 @@ pairs:
 
 last:
 	JG          done
-	VMOVUPS     vectorConstants<>+3776(SB), Y0
+	VMOVUPS     vectorConstants<>+3840(SB), Y0
 	VANDPS      (DX)(SI*4), Y0, Y0
-	VMOVUPS     vectorConstants<>+3776(SB), Y1
+	VMOVUPS     vectorConstants<>+3840(SB), Y1
 	VANDPS      (BX)(SI*4), Y1, Y1
 	VMAXPS      Y1, Y0, Y2
 	VMINPS      Y1, Y0, Y3
@@ -3459,30 +3571,30 @@ last:
 	VBLENDVPS   Y2, vectorConstants<>+0(SB), Y3, Y2
 	VMULPS      Y2, Y2, Y3
 	VMOVUPS     vectorConstants<>+1216(SB), Y4
-	VFMADD231PS vectorConstants<>+4320(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4608(SB), Y3, Y4
+	VFMADD231PS vectorConstants<>+4384(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4672(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+1632(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4704(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+4768(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4832(SB), Y3, Y4
 	VFMADD213PS vectorConstants<>+2208(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4928(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4992(SB), Y3, Y4
 	VMULPS      Y3, Y2, Y3
 	VFMADD231PS Y4, Y3, Y2
 	VCMPPS      $0x1e, Y1, Y0, Y3
 	VXORPS      (BX)(SI*4), Y3, Y4
-	VANDPS      vectorConstants<>+3808(SB), Y4, Y4
+	VANDPS      vectorConstants<>+3872(SB), Y4, Y4
 	VXORPS      Y4, Y2, Y2
 	VMOVUPS     (BX)(SI*4), Y4
 	VMOVUPS     vectorConstants<>+0(SB), Y5
 	VBLENDVPS   Y4, vectorConstants<>+3168(SB), Y5, Y4
 	VBLENDVPS   Y3, vectorConstants<>+3008(SB), Y4, Y3
-	VFMADD231PS vectorConstants<>+3872(SB), Y3, Y2
+	VFMADD231PS vectorConstants<>+3936(SB), Y3, Y2
 	VADDPS      Y2, Y3, Y2
 	VADDPS      Y1, Y0, Y0
 	VCMPPS      $0x04, Y0, Y0, Y1
 	VBLENDVPS   Y1, Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+3808(SB), Y1
+	VMOVUPS     vectorConstants<>+3872(SB), Y1
 	VANDPS      (DX)(SI*4), Y1, Y1
 	VORPS       Y1, Y0, Y0
 	VMOVUPS     Y0, (CX)(SI*4)
@@ -3503,9 +3615,9 @@ TEXT ·sinhAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
@@ -3531,8 +3643,8 @@ pairs:
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -3577,9 +3689,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y1
 	VBLENDVPS    Y0, Y4, Y2, Y0
 	VBLENDVPS    Y1, Y5, Y3, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VMOVUPS      vectorConstants<>+3872(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VMOVUPS      vectorConstants<>+3872(SB), Y3
 	VANDPS       32(DX)(BX*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -3590,7 +3702,7 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       Y1, Y0, Y2
@@ -3604,7 +3716,7 @@ last:
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y1, Y1, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y5
@@ -3627,7 +3739,7 @@ last:
 	VSUBPS       Y3, Y1, Y1
 	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y0, Y0
 	VBLENDVPS    Y0, Y2, Y1, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       (DX)(BX*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3650,8 +3762,8 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y0, Y2, Y0
 	VMOVUPS      vectorConstants<>+3520(SB), Y2
@@ -3662,8 +3774,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
@@ -3712,13 +3824,13 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS      vectorConstants<>+3520(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1088(SB), Y3
 	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
@@ -3755,40 +3867,40 @@ TEXT ·asinhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+6720(SB), Y0, Y1
-	VMOVUPS     vectorConstants<>+6336(SB), Y2
+	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
+	VMOVUPS     vectorConstants<>+6784(SB), Y2
 	VFMADD231PD Y1, Y1, Y2
 	VSQRTPD     Y2, Y2
 	VADDPD      Y2, Y1, Y2
-	VPSUBQ      vectorConstants<>+6272(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+6400(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
-	VPSUBQ      vectorConstants<>+5760(SB), Y3, Y4
+	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+6336(SB), Y4, Y5
-	VADDPD      vectorConstants<>+6336(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+6784(SB), Y4, Y5
+	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+6080(SB), Y6
-	VFMADD231PD vectorConstants<>+6048(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6144(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6304(SB), Y5, Y6
+	VMOVUPS     vectorConstants<>+6400(SB), Y6
+	VFMADD231PD vectorConstants<>+6368(SB), Y5, Y6
 	VFMADD213PD vectorConstants<>+6464(SB), Y5, Y6
-	VORPS       vectorConstants<>+6560(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+6592(SB), Y3, Y3
+	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6912(SB), Y5, Y6
+	VORPS       vectorConstants<>+7040(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+6656(SB), Y2, Y4
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
 	VBLENDVPS   Y4, Y3, Y2, Y3
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+6880(SB), Y3, Y2
-	VMULPD      vectorConstants<>+6208(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
+	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
+	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+6784(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y1, Y1
+	VFMADD132PD vectorConstants<>+7488(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+5984(SB), Y1, Y1
 	VBLENDVPS   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+6752(SB), Y0, Y0
+	VANDPS      vectorConstants<>+7232(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -3809,66 +3921,66 @@ TEXT ·acoshAVX2(SB), NOSPLIT, $0-48
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
 	VCVTPS2PD   16(DX)(BX*4), Y1
-	VSUBPD      vectorConstants<>+6336(SB), Y0, Y2
-	VSUBPD      vectorConstants<>+6336(SB), Y1, Y3
-	VADDPD      vectorConstants<>+6336(SB), Y0, Y4
-	VADDPD      vectorConstants<>+6336(SB), Y1, Y5
+	VSUBPD      vectorConstants<>+6784(SB), Y0, Y2
+	VSUBPD      vectorConstants<>+6784(SB), Y1, Y3
+	VADDPD      vectorConstants<>+6784(SB), Y0, Y4
+	VADDPD      vectorConstants<>+6784(SB), Y1, Y5
 	VMULPD      Y4, Y2, Y2
 	VMULPD      Y5, Y3, Y3
 	VSQRTPD     Y2, Y2
 	VSQRTPD     Y3, Y3
 	VADDPD      Y2, Y0, Y2
 	VADDPD      Y3, Y1, Y3
-	VPSUBQ      vectorConstants<>+6272(SB), Y2, Y4
-	VPSUBQ      vectorConstants<>+6272(SB), Y3, Y5
-	VPADDQ      vectorConstants<>+6400(SB), Y4, Y4
-	VPADDQ      vectorConstants<>+6400(SB), Y5, Y5
+	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y4
+	VPSUBQ      vectorConstants<>+6624(SB), Y3, Y5
+	VPADDQ      vectorConstants<>+6848(SB), Y4, Y4
+	VPADDQ      vectorConstants<>+6848(SB), Y5, Y5
 	VPSRLQ      $0x34, Y4, Y4
 	VPSRLQ      $0x34, Y5, Y5
-	VPSUBQ      vectorConstants<>+5760(SB), Y4, Y6
-	VPSUBQ      vectorConstants<>+5760(SB), Y5, Y7
+	VPSUBQ      vectorConstants<>+5824(SB), Y4, Y6
+	VPSUBQ      vectorConstants<>+5824(SB), Y5, Y7
 	VPSLLQ      $0x34, Y6, Y6
 	VPSLLQ      $0x34, Y7, Y7
 	VPSUBQ      Y6, Y2, Y6
 	VPSUBQ      Y7, Y3, Y7
-	VORPS       vectorConstants<>+6560(SB), Y4, Y4
-	VORPS       vectorConstants<>+6560(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+6592(SB), Y4, Y4
-	VSUBPD      vectorConstants<>+6592(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+6336(SB), Y6, Y8
-	VSUBPD      vectorConstants<>+6336(SB), Y7, Y9
-	VADDPD      vectorConstants<>+6336(SB), Y6, Y6
-	VADDPD      vectorConstants<>+6336(SB), Y7, Y7
+	VORPS       vectorConstants<>+7040(SB), Y4, Y4
+	VORPS       vectorConstants<>+7040(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+7072(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7072(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+6784(SB), Y6, Y8
+	VSUBPD      vectorConstants<>+6784(SB), Y7, Y9
+	VADDPD      vectorConstants<>+6784(SB), Y6, Y6
+	VADDPD      vectorConstants<>+6784(SB), Y7, Y7
 	VDIVPD      Y6, Y8, Y6
 	VDIVPD      Y7, Y9, Y7
 	VMULPD      Y6, Y6, Y8
 	VMULPD      Y7, Y7, Y9
-	VMOVUPS     vectorConstants<>+6080(SB), Y10
-	VFMADD231PD vectorConstants<>+6048(SB), Y8, Y10
-	VMOVUPS     vectorConstants<>+6080(SB), Y11
-	VFMADD231PD vectorConstants<>+6048(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6144(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6144(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6304(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6304(SB), Y9, Y11
+	VMOVUPS     vectorConstants<>+6400(SB), Y10
+	VFMADD231PD vectorConstants<>+6368(SB), Y8, Y10
+	VMOVUPS     vectorConstants<>+6400(SB), Y11
+	VFMADD231PD vectorConstants<>+6368(SB), Y9, Y11
 	VFMADD213PD vectorConstants<>+6464(SB), Y8, Y10
 	VFMADD213PD vectorConstants<>+6464(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6720(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6720(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6912(SB), Y9, Y11
 	VFMADD231PD Y10, Y6, Y4
 	VFMADD231PD Y11, Y7, Y5
-	VCMPPD      $0x11, vectorConstants<>+6656(SB), Y2, Y6
-	VCMPPD      $0x11, vectorConstants<>+6656(SB), Y3, Y7
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y6
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y3, Y7
 	VBLENDVPS   Y6, Y4, Y2, Y4
 	VBLENDVPS   Y7, Y5, Y3, Y5
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y3, Y3
-	VBLENDVPS   Y2, vectorConstants<>+6880(SB), Y4, Y2
-	VBLENDVPS   Y3, vectorConstants<>+6880(SB), Y5, Y3
-	VMULPD      vectorConstants<>+6208(SB), Y2, Y2
-	VMULPD      vectorConstants<>+6208(SB), Y3, Y3
-	VCMPPD      $0x11, vectorConstants<>+6336(SB), Y0, Y0
-	VCMPPD      $0x11, vectorConstants<>+6336(SB), Y1, Y1
-	VBLENDVPS   Y0, vectorConstants<>+6688(SB), Y2, Y0
-	VBLENDVPS   Y1, vectorConstants<>+6688(SB), Y3, Y1
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y3, Y3
+	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y4, Y2
+	VBLENDVPS   Y3, vectorConstants<>+7712(SB), Y5, Y3
+	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
+	VMULPD      vectorConstants<>+6560(SB), Y3, Y3
+	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y0, Y0
+	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y1, Y1
+	VBLENDVPS   Y0, vectorConstants<>+7168(SB), Y2, Y0
+	VBLENDVPS   Y1, vectorConstants<>+7168(SB), Y3, Y1
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
 	VCVTPD2PSY  Y1, X0
@@ -3889,43 +4001,43 @@ TEXT ·atanhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+6720(SB), Y0, Y1
-	VADDPD      vectorConstants<>+6336(SB), Y1, Y2
-	VMOVUPS     vectorConstants<>+6336(SB), Y3
+	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
+	VADDPD      vectorConstants<>+6784(SB), Y1, Y2
+	VMOVUPS     vectorConstants<>+6784(SB), Y3
 	VSUBPD      Y1, Y3, Y3
 	VDIVPD      Y3, Y2, Y2
-	VPSUBQ      vectorConstants<>+6272(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+6400(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
-	VPSUBQ      vectorConstants<>+5760(SB), Y3, Y4
+	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+6336(SB), Y4, Y5
-	VADDPD      vectorConstants<>+6336(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+6784(SB), Y4, Y5
+	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+6080(SB), Y6
-	VFMADD231PD vectorConstants<>+6048(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6144(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6304(SB), Y5, Y6
+	VMOVUPS     vectorConstants<>+6400(SB), Y6
+	VFMADD231PD vectorConstants<>+6368(SB), Y5, Y6
 	VFMADD213PD vectorConstants<>+6464(SB), Y5, Y6
-	VORPS       vectorConstants<>+6560(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+6592(SB), Y3, Y3
+	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6912(SB), Y5, Y6
+	VORPS       vectorConstants<>+7040(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+6656(SB), Y2, Y4
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
 	VBLENDVPS   Y4, Y3, Y2, Y3
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+6880(SB), Y3, Y2
-	VMULPD      vectorConstants<>+6208(SB), Y2, Y2
-	VMULPD      vectorConstants<>+6112(SB), Y2, Y2
-	VCMPPD      $0x1e, vectorConstants<>+6336(SB), Y1, Y3
-	VBLENDVPS   Y3, vectorConstants<>+6688(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
+	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
+	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
+	VMULPD      vectorConstants<>+6432(SB), Y2, Y2
+	VCMPPD      $0x1e, vectorConstants<>+6784(SB), Y1, Y3
+	VBLENDVPS   Y3, vectorConstants<>+7168(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+6016(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y1, Y1
+	VFMADD132PD vectorConstants<>+6336(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+5984(SB), Y1, Y1
 	VBLENDVPS   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+6752(SB), Y0, Y0
+	VANDPS      vectorConstants<>+7232(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -3947,24 +4059,24 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y2, Y0, Y4
 	VMULPS       Y3, Y1, Y5
 	VMOVUPS      vectorConstants<>+1312(SB), Y6
-	VFMADD231PS  vectorConstants<>+4448(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+4512(SB), Y2, Y6
 	VMOVUPS      vectorConstants<>+1312(SB), Y7
-	VFMADD231PS  vectorConstants<>+4448(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4672(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4672(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+4512(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+1984(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+1984(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+5024(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+5024(SB), Y3, Y7
 	VFMADD213PS  Y0, Y6, Y4
 	VFMADD213PS  Y1, Y7, Y5
 	VMOVUPS      vectorConstants<>+3328(SB), Y2
@@ -3979,8 +4091,8 @@ pairs:
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -4017,9 +4129,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+2592(SB), Y1, Y1
 	VBLENDVPS    Y0, Y4, Y2, Y0
 	VBLENDVPS    Y1, Y5, Y3, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VMOVUPS      vectorConstants<>+3872(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VMOVUPS      vectorConstants<>+3872(SB), Y3
 	VANDPS       32(DX)(BX*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -4030,15 +4142,15 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       Y1, Y0, Y2
 	VMOVUPS      vectorConstants<>+1312(SB), Y3
-	VFMADD231PS  vectorConstants<>+4448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+4672(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+4512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y3
 	VFMADD213PS  vectorConstants<>+1984(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+5024(SB), Y1, Y3
 	VFMADD213PS  Y0, Y3, Y2
 	VMOVUPS      vectorConstants<>+3328(SB), Y1
 	VMINPS       Y0, Y1, Y1
@@ -4046,7 +4158,7 @@ last:
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y1, Y1, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y5
@@ -4065,7 +4177,7 @@ last:
 	VSUBPS       Y1, Y3, Y1
 	VCMPPS       $0x11, vectorConstants<>+2592(SB), Y0, Y0
 	VBLENDVPS    Y0, Y2, Y1, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       (DX)(BX*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4126,11 +4238,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3808(SB), Y0, Y2
-	VORPS        vectorConstants<>+3808(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5568(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y0, Y2
+	VORPS        vectorConstants<>+3872(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5568(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
@@ -4139,13 +4251,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -4208,16 +4320,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3808(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5568(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -4309,11 +4421,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3808(SB), Y0, Y2
-	VORPS        vectorConstants<>+3808(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5568(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y0, Y2
+	VORPS        vectorConstants<>+3872(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5568(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
@@ -4322,13 +4434,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -4393,16 +4505,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3808(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5568(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -4454,11 +4566,11 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3808(SB), Y2, Y4
-	VORPS        vectorConstants<>+3808(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VORPS        vectorConstants<>+3872(SB), Y2, Y4
+	VORPS        vectorConstants<>+3872(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -4467,13 +4579,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -4547,16 +4659,16 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3808(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VORPS        vectorConstants<>+3872(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -4609,11 +4721,11 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3808(SB), Y0, Y2
-	VORPS        vectorConstants<>+3808(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y0, Y2
+	VORPS        vectorConstants<>+3872(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
@@ -4622,13 +4734,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -4705,8 +4817,8 @@ pairs:
 	VBLENDVPS    Y0, Y4, Y6, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+5440(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+5440(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -4719,16 +4831,16 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3808(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -4767,7 +4879,7 @@ last:
 	VDIVPS       Y3, Y1, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+5440(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4793,11 +4905,11 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3808(SB), Y2, Y4
-	VORPS        vectorConstants<>+3808(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VORPS        vectorConstants<>+3872(SB), Y2, Y4
+	VORPS        vectorConstants<>+3872(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -4806,13 +4918,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -4895,9 +5007,9 @@ pairs:
 	VDIVPS       Y11, Y7, Y7
 	VMULPS       Y6, Y8, Y8
 	VMULPS       Y7, Y9, Y9
-	VMOVUPS      vectorConstants<>+5472(SB), Y10
+	VMOVUPS      vectorConstants<>+5536(SB), Y10
 	VMAXPS       Y2, Y10, Y2
-	VMOVUPS      vectorConstants<>+5472(SB), Y10
+	VMOVUPS      vectorConstants<>+5536(SB), Y10
 	VMAXPS       Y3, Y10, Y3
 	VMOVUPS      vectorConstants<>+3552(SB), Y10
 	VMINPS       Y2, Y10, Y2
@@ -4922,16 +5034,16 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3808(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VORPS        vectorConstants<>+3872(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -4973,7 +5085,7 @@ last:
 	VMOVUPS      vectorConstants<>+2848(SB), Y3
 	VDIVPS       Y5, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      vectorConstants<>+5472(SB), Y5
+	VMOVUPS      vectorConstants<>+5536(SB), Y5
 	VMAXPS       Y1, Y5, Y1
 	VMOVUPS      vectorConstants<>+3552(SB), Y5
 	VMINPS       Y1, Y5, Y1
@@ -5006,11 +5118,11 @@ pairs:
 	VMAXPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3808(SB), Y0, Y0
-	VORPS        vectorConstants<>+3808(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y0, Y0
+	VORPS        vectorConstants<>+3872(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
@@ -5019,13 +5131,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -5101,25 +5213,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y9
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
 	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -5138,16 +5250,16 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3808(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -5186,15 +5298,15 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
@@ -5221,25 +5333,25 @@ loop:
 	VMOVUPS      Y1, Y3
 	VFMSUB231PS  (DX)(SI*4), Y0, Y3
 	VFMADD231PS  (DX)(SI*4), Y2, Y3
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y2, Y3, Y4, Y2
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y3
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
 	VXORPS       Y3, Y2, Y2
-	VORPS        vectorConstants<>+3808(SB), Y1, Y3
+	VORPS        vectorConstants<>+3872(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y1, Y4, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
 	VMOVUPS      Y3, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y6
 	VSUBPS       Y6, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y7
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y7
 	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y7
@@ -5280,15 +5392,15 @@ loop:
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y3, Y5, Y6
 	VMOVUPS      vectorConstants<>+1760(SB), Y7
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y7
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y7
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y7
 	VMULPS       Y7, Y6, Y6
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y6
 	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y6
 	VADDPS       Y6, Y3, Y3
 	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y3
@@ -5330,25 +5442,25 @@ pairs:
 	VFMSUB132PS  32(BX)(DI*4), Y3, Y1
 	VFMADD231PS  (BX)(DI*4), Y4, Y0
 	VFMADD231PS  32(BX)(DI*4), Y5, Y1
-	VANDPS       vectorConstants<>+3776(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3776(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y4, Y4
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y5
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y4, Y0, Y6, Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y5, Y1, Y4, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3808(SB), Y3, Y5
-	VXORPS       vectorConstants<>+3808(SB), Y4, Y4
-	VXORPS       vectorConstants<>+3808(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y5
+	VXORPS       vectorConstants<>+3872(SB), Y4, Y4
+	VXORPS       vectorConstants<>+3872(SB), Y5, Y5
 	VXORPS       Y4, Y0, Y0
 	VXORPS       Y5, Y1, Y1
-	VORPS        vectorConstants<>+3808(SB), Y2, Y4
-	VORPS        vectorConstants<>+3808(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VORPS        vectorConstants<>+3872(SB), Y2, Y4
+	VORPS        vectorConstants<>+3872(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -5357,13 +5469,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -5422,8 +5534,8 @@ pairs:
 	VFMADD213PS  vectorConstants<>+2848(SB), Y5, Y1
 	VDIVPS       Y0, Y6, Y0
 	VDIVPS       Y1, Y7, Y1
-	VCMPPS       $0x11, vectorConstants<>+5600(SB), Y2, Y6
-	VCMPPS       $0x11, vectorConstants<>+5600(SB), Y3, Y7
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y2, Y6
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y3, Y7
 	VMOVUPS      vectorConstants<>+2848(SB), Y8
 	VBLENDVPS    Y2, Y4, Y8, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y8
@@ -5450,23 +5562,23 @@ last:
 	VBROADCASTSS 4(SI), Y2
 	VFMSUB132PS  (BX)(DI*4), Y1, Y0
 	VFMADD231PS  (BX)(DI*4), Y2, Y0
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VBLENDVPS    Y2, Y0, Y3, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y2
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
 	VXORPS       Y2, Y0, Y0
-	VORPS        vectorConstants<>+3808(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VORPS        vectorConstants<>+3872(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -5496,7 +5608,7 @@ last:
 	VMULPS       (DX)(DI*4), Y3, Y3
 	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y0
 	VDIVPS       Y0, Y3, Y0
-	VCMPPS       $0x11, vectorConstants<>+5600(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+2848(SB), Y4
 	VBLENDVPS    Y1, Y2, Y4, Y2
 	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y2, Y2
@@ -5528,11 +5640,11 @@ pairs:
 	VMINPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3808(SB), Y0, Y0
-	VORPS        vectorConstants<>+3808(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y0, Y0
+	VORPS        vectorConstants<>+3872(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
@@ -5541,13 +5653,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -5623,25 +5735,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y9
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
 	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -5660,16 +5772,16 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3808(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -5708,15 +5820,15 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
@@ -5744,13 +5856,13 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y3
-	VORPS        vectorConstants<>+3808(SB), Y2, Y4
-	VORPS        vectorConstants<>+3808(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5568(SB), Y6
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
+	VORPS        vectorConstants<>+3872(SB), Y2, Y4
+	VORPS        vectorConstants<>+3872(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5568(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -5759,13 +5871,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -5831,17 +5943,17 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VXORPS       vectorConstants<>+3808(SB), Y1, Y1
-	VORPS        vectorConstants<>+3808(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5568(SB), Y3
+	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
+	VORPS        vectorConstants<>+3872(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -5901,11 +6013,11 @@ pairs:
 	VBLENDVPS    Y5, vectorConstants<>+0(SB), Y7, Y5
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
-	VORPS        vectorConstants<>+3808(SB), Y4, Y2
-	VORPS        vectorConstants<>+3808(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y4, Y2
+	VORPS        vectorConstants<>+3872(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
@@ -5914,13 +6026,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -5996,25 +6108,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4096(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
 	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -6036,16 +6148,16 @@ last:
 	VSUBPS       Y1, Y0, Y3
 	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y3, Y2
 	VMAXPS       Y1, Y0, Y0
-	VORPS        vectorConstants<>+3808(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VORPS        vectorConstants<>+3872(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -6084,15 +6196,15 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
@@ -6100,6 +6212,922 @@ last:
 	VMOVUPS      Y0, (CX)(SI*4)
 
 done:
+	VZEROUPPER
+	RET
+
+// func logAddExpGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logAddExpGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (BX)(DI*4), Y0
+	VSUBPS       (SI)(DI*4), Y0, Y0
+	VMOVUPS      32(BX)(DI*4), Y1
+	VSUBPS       32(SI)(DI*4), Y1, Y1
+	VADDPS       (SI)(DI*4), Y0, Y2
+	VADDPS       32(SI)(DI*4), Y1, Y3
+	VMOVUPS      (BX)(DI*4), Y4
+	VSUBPS       Y2, Y4, Y4
+	VMOVUPS      32(BX)(DI*4), Y5
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y1, Y3, Y3
+	VSUBPS       (SI)(DI*4), Y2, Y2
+	VSUBPS       32(SI)(DI*4), Y3, Y3
+	VADDPS       Y2, Y4, Y2
+	VADDPS       Y3, Y5, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
+	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y5, Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VBLENDVPS    Y4, Y2, Y6, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VBLENDVPS    Y5, Y3, Y4, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VXORPS       vectorConstants<>+3872(SB), Y4, Y4
+	VXORPS       vectorConstants<>+3872(SB), Y5, Y5
+	VXORPS       Y4, Y2, Y2
+	VXORPS       Y5, Y3, Y3
+	VORPS        vectorConstants<>+3872(SB), Y0, Y4
+	VORPS        vectorConstants<>+3872(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
+	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VROUNDPS     $0x08, Y6, Y6
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VMOVUPS      Y4, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VMOVUPS      Y5, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VSUBPS       Y8, Y4, Y4
+	VSUBPS       Y9, Y5, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+832(SB), Y10
+	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+832(SB), Y11
+	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VMULPS       Y8, Y8, Y12
+	VMULPS       Y9, Y9, Y13
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y13, Y5
+	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       Y4, Y10, Y12
+	VADDPS       Y5, Y11, Y13
+	VFMADD231PS  Y12, Y2, Y4
+	VFMADD231PS  Y13, Y3, Y5
+	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VSUBPS       Y10, Y2, Y2
+	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VSUBPS       Y11, Y3, Y3
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y9, Y3, Y3
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y2, Y10, Y2
+	VADDPS       Y3, Y11, Y3
+	VCVTPS2DQ    Y6, Y4
+	VCVTPS2DQ    Y7, Y5
+	VPSRAD       $0x01, Y4, Y6
+	VPSRAD       $0x01, Y5, Y7
+	VPADDD       vectorConstants<>+96(SB), Y6, Y8
+	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VPSUBD       Y6, Y4, Y4
+	VPSUBD       Y7, Y5, Y5
+	VPADDD       vectorConstants<>+96(SB), Y4, Y4
+	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y9, Y3, Y3
+	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VBLENDVPS    Y0, Y2, Y6, Y6
+	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VBLENDVPS    Y1, Y3, Y7, Y7
+	VMULPS       (DX)(DI*4), Y6, Y6
+	VMULPS       32(DX)(DI*4), Y7, Y7
+	VFMADD213PS  vectorConstants<>+2848(SB), Y4, Y2
+	VFMADD213PS  vectorConstants<>+2848(SB), Y5, Y3
+	VDIVPS       Y2, Y6, Y2
+	VDIVPS       Y3, Y7, Y3
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y0, Y6
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VBLENDVPS    Y0, Y4, Y8, Y0
+	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VBLENDVPS    Y1, Y5, Y4, Y1
+	VBLENDVPS    Y6, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y7, vectorConstants<>+0(SB), Y1, Y1
+	VMULPS       Y0, Y2, Y0
+	VMULPS       Y1, Y3, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (BX)(DI*4), Y0
+	VSUBPS       (SI)(DI*4), Y0, Y0
+	VADDPS       (SI)(DI*4), Y0, Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VSUBPS       Y1, Y2, Y2
+	VSUBPS       Y0, Y1, Y1
+	VSUBPS       (SI)(DI*4), Y1, Y1
+	VADDPS       Y1, Y2, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VBLENDVPS    Y2, Y1, Y3, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VXORPS       Y2, Y1, Y1
+	VORPS        vectorConstants<>+3872(SB), Y0, Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VMOVUPS      Y2, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VSUBPS       Y4, Y2, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+832(SB), Y5
+	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VMULPS       Y4, Y4, Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       Y2, Y5, Y6
+	VFMADD231PS  Y6, Y1, Y2
+	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VSUBPS       Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y1, Y5, Y1
+	VCVTPS2DQ    Y3, Y2
+	VPSRAD       $0x01, Y2, Y3
+	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VPSUBD       Y3, Y2, Y2
+	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VBLENDVPS    Y0, Y1, Y3, Y3
+	VMULPS       (DX)(DI*4), Y3, Y3
+	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y1
+	VDIVPS       Y1, Y3, Y1
+	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VBLENDVPS    Y0, Y2, Y4, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y0, Y0
+	VMULPS       Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func lgammaAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·lgammaAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD   (DX)(BX*4), Y0
+	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
+	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y1, Y2
+	VSUBPD      vectorConstants<>+6784(SB), Y1, Y3
+	VBLENDVPS   Y2, Y3, Y1, Y3
+	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y3, Y4
+	VSUBPD      vectorConstants<>+6784(SB), Y3, Y5
+	VBLENDVPS   Y4, Y5, Y3, Y5
+	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y5, Y6
+	VSUBPD      vectorConstants<>+6784(SB), Y5, Y7
+	VBLENDVPS   Y6, Y7, Y5, Y7
+	VMULPD      vectorConstants<>+6784(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+6784(SB), Y8
+	VBLENDVPS   Y2, Y3, Y8, Y2
+	VMULPD      Y5, Y2, Y3
+	VBLENDVPS   Y4, Y3, Y2, Y2
+	VMULPD      Y7, Y2, Y3
+	VBLENDVPS   Y6, Y3, Y2, Y2
+	VCMPPD      $0x1d, vectorConstants<>+6976(SB), Y1, Y3
+	VBLENDVPS   Y3, Y1, Y2, Y2
+	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y1, Y4
+	VBLENDVPS   Y4, Y1, Y2, Y2
+	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y5
+	VPADDQ      vectorConstants<>+6848(SB), Y5, Y5
+	VPSRLQ      $0x34, Y5, Y5
+	VPSUBQ      vectorConstants<>+5824(SB), Y5, Y6
+	VPSLLQ      $0x34, Y6, Y6
+	VPSUBQ      Y6, Y2, Y6
+	VSUBPD      vectorConstants<>+6784(SB), Y6, Y8
+	VADDPD      vectorConstants<>+6784(SB), Y6, Y6
+	VDIVPD      Y6, Y8, Y6
+	VMULPD      Y6, Y6, Y8
+	VMOVUPS     vectorConstants<>+6400(SB), Y9
+	VFMADD231PD vectorConstants<>+6368(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+6464(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+6720(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y9
+	VORPS       vectorConstants<>+7040(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+7072(SB), Y5, Y5
+	VFMADD231PD Y9, Y6, Y5
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y6
+	VBLENDVPS   Y6, Y5, Y2, Y5
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
+	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y5, Y2
+	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+6784(SB), Y7, Y5
+	VBLENDVPS   Y4, Y1, Y5, Y5
+	VSUBPD      vectorConstants<>+6784(SB), Y5, Y6
+	VMULPD      Y6, Y5, Y6
+	VMOVUPS     vectorConstants<>+7360(SB), Y7
+	VFMADD231PD vectorConstants<>+5952(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6080(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7392(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6176(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7424(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6240(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7456(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6272(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7552(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6496(SB), Y5, Y7
+	VMULPD      Y7, Y6, Y5
+	VMOVUPS     vectorConstants<>+6784(SB), Y6
+	VDIVPD      Y1, Y6, Y6
+	VMULPD      Y6, Y6, Y7
+	VMOVUPS     vectorConstants<>+5920(SB), Y8
+	VFMADD231PD vectorConstants<>+7264(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7328(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6208(SB), Y7, Y8
+	VMOVUPS     vectorConstants<>+6688(SB), Y7
+	VSUBPD      Y1, Y7, Y7
+	VFMADD231PD Y8, Y6, Y7
+	VBLENDVPS   Y3, Y7, Y5, Y5
+	VSUBPD      vectorConstants<>+6432(SB), Y1, Y6
+	VMOVUPS     vectorConstants<>+6784(SB), Y7
+	VBLENDVPS   Y3, Y6, Y7, Y3
+	VBLENDVPS   Y4, vectorConstants<>+7584(SB), Y3, Y3
+	VFMADD231PD Y2, Y3, Y5
+	VROUNDPD    $0x08, Y1, Y2
+	VSUBPD      Y2, Y1, Y2
+	VMULPD      Y2, Y2, Y3
+	VMOVUPS     vectorConstants<>+6112(SB), Y4
+	VFMADD231PD vectorConstants<>+7296(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+7520(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+6656(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+7616(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+6752(SB), Y3, Y4
+	VANDPS      vectorConstants<>+7200(SB), Y2, Y2
+	VMULPD      Y2, Y1, Y2
+	VMULPD      Y4, Y2, Y2
+	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
+	VPSRLQ      $0x34, Y3, Y3
+	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
+	VPSLLQ      $0x34, Y4, Y4
+	VPSUBQ      Y4, Y2, Y4
+	VSUBPD      vectorConstants<>+6784(SB), Y4, Y6
+	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
+	VDIVPD      Y4, Y6, Y4
+	VMULPD      Y4, Y4, Y6
+	VMOVUPS     vectorConstants<>+6400(SB), Y7
+	VFMADD231PD vectorConstants<>+6368(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+6464(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+6720(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+6912(SB), Y6, Y7
+	VORPS       vectorConstants<>+7040(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
+	VFMADD231PD Y7, Y4, Y3
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
+	VBLENDVPS   Y4, Y3, Y2, Y3
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
+	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
+	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
+	VXORPS      vectorConstants<>+7232(SB), Y2, Y2
+	VSUBPD      Y5, Y2, Y2
+	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y0
+	VBLENDVPS   Y0, Y2, Y5, Y0
+	VCMPPD      $0x00, vectorConstants<>+7136(SB), Y1, Y2
+	VBLENDVPS   Y2, Y1, Y0, Y0
+	VCVTPD2PSY  Y0, X0
+	VMOVUPS     X0, (CX)(BX*4)
+	ADDQ        $0x04, BX
+	CMPQ        BX, AX
+	JLT         loop
+	VZEROUPPER
+	RET
+
+// func fmodAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, FMA3
+TEXT ·fmodAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VMOVUPS      (BX)(SI*4), Y2
+	VMOVUPS      32(BX)(SI*4), Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y3
+	VDIVPS       Y2, Y4, Y6
+	VDIVPS       Y3, Y5, Y7
+	VROUNDPS     $0x0b, Y6, Y6
+	VROUNDPS     $0x0b, Y7, Y7
+	VFNMADD231PS Y2, Y6, Y4
+	VFNMADD231PS Y3, Y7, Y5
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y8
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y9
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y6, Y6
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y7, Y7
+	VADDPS       Y2, Y4, Y2
+	VADDPS       Y3, Y5, Y3
+	VBLENDVPS    Y8, Y2, Y4, Y2
+	VBLENDVPS    Y9, Y3, Y5, Y3
+	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VBLENDVPS    Y6, Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VBLENDVPS    Y7, Y3, Y4, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VORPS        Y0, Y2, Y0
+	VORPS        Y1, Y3, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
+	VDIVPS       Y1, Y2, Y3
+	VROUNDPS     $0x0b, Y3, Y3
+	VFNMADD231PS Y1, Y3, Y2
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y4
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y3, Y3
+	VADDPS       Y1, Y2, Y1
+	VBLENDVPS    Y4, Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VBLENDVPS    Y3, Y1, Y2, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VORPS        Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func remainderAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, FMA3
+TEXT ·remainderAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VMOVUPS      (BX)(SI*4), Y2
+	VMOVUPS      32(BX)(SI*4), Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y6
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y7
+	VDIVPS       Y6, Y4, Y8
+	VDIVPS       Y7, Y5, Y9
+	VROUNDPS     $0x0b, Y8, Y8
+	VROUNDPS     $0x0b, Y9, Y9
+	VFNMADD231PS Y6, Y8, Y4
+	VFNMADD231PS Y7, Y9, Y5
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y10
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y11
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y8, Y8
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y9, Y9
+	VADDPS       Y6, Y4, Y6
+	VADDPS       Y7, Y5, Y7
+	VBLENDVPS    Y10, Y6, Y4, Y4
+	VBLENDVPS    Y11, Y7, Y5, Y5
+	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VBLENDVPS    Y8, Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VBLENDVPS    Y9, Y5, Y6, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y6
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y7
+	VORPS        Y6, Y4, Y4
+	VORPS        Y7, Y5, Y5
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y6
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y5, Y7
+	VXORPS       Y2, Y0, Y0
+	VXORPS       Y3, Y1, Y1
+	VADDPS       Y2, Y4, Y2
+	VADDPS       Y3, Y5, Y3
+	VBLENDVPS    Y0, Y2, Y4, Y0
+	VBLENDVPS    Y1, Y3, Y5, Y1
+	VBLENDVPS    Y6, Y4, Y0, Y0
+	VBLENDVPS    Y7, Y5, Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
+	VDIVPS       Y3, Y2, Y4
+	VROUNDPS     $0x0b, Y4, Y4
+	VFNMADD231PS Y3, Y4, Y2
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y5
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y4, Y4
+	VADDPS       Y3, Y2, Y3
+	VBLENDVPS    Y5, Y3, Y2, Y2
+	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VBLENDVPS    Y4, Y2, Y3, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y3
+	VORPS        Y3, Y2, Y2
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y3
+	VXORPS       Y1, Y0, Y0
+	VADDPS       Y1, Y2, Y1
+	VBLENDVPS    Y0, Y1, Y2, Y0
+	VBLENDVPS    Y3, Y2, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func floorDivideAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, FMA3
+TEXT ·floorDivideAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y1
+	VMOVUPS      (BX)(SI*4), Y2
+	VMOVUPS      32(BX)(SI*4), Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y6
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y7
+	VDIVPS       Y6, Y4, Y8
+	VDIVPS       Y7, Y5, Y9
+	VROUNDPS     $0x0b, Y8, Y8
+	VROUNDPS     $0x0b, Y9, Y9
+	VFNMADD231PS Y6, Y8, Y4
+	VFNMADD231PS Y7, Y9, Y5
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y10
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y11
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y8, Y12
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y9, Y13
+	VADDPS       Y6, Y4, Y6
+	VADDPS       Y7, Y5, Y7
+	VBLENDVPS    Y10, Y6, Y4, Y4
+	VBLENDVPS    Y11, Y7, Y5, Y5
+	VSUBPS       vectorConstants<>+2848(SB), Y8, Y6
+	VSUBPS       vectorConstants<>+2848(SB), Y9, Y7
+	VBLENDVPS    Y10, Y6, Y8, Y6
+	VBLENDVPS    Y11, Y7, Y9, Y7
+	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VBLENDVPS    Y12, Y4, Y8, Y4
+	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VBLENDVPS    Y13, Y5, Y8, Y5
+	VXORPS       Y2, Y0, Y0
+	VXORPS       Y3, Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VORPS        Y2, Y6, Y2
+	VORPS        Y3, Y7, Y3
+	VSUBPS       vectorConstants<>+2848(SB), Y2, Y6
+	VSUBPS       vectorConstants<>+2848(SB), Y3, Y7
+	VBLENDVPS    Y0, Y6, Y2, Y0
+	VBLENDVPS    Y1, Y7, Y3, Y1
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y6
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y5, Y7
+	VBLENDVPS    Y6, Y2, Y0, Y0
+	VBLENDVPS    Y7, Y3, Y1, Y1
+	VCMPPS       $0x00, Y4, Y4, Y2
+	VCMPPS       $0x00, Y5, Y5, Y3
+	VBLENDVPS    Y2, Y0, Y4, Y0
+	VBLENDVPS    Y3, Y1, Y5, Y1
+	VMOVUPS      Y0, (CX)(SI*4)
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
+	VDIVPS       Y3, Y2, Y4
+	VROUNDPS     $0x0b, Y4, Y4
+	VFNMADD231PS Y3, Y4, Y2
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y5
+	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y4, Y6
+	VADDPS       Y3, Y2, Y3
+	VBLENDVPS    Y5, Y3, Y2, Y2
+	VSUBPS       vectorConstants<>+2848(SB), Y4, Y3
+	VBLENDVPS    Y5, Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VBLENDVPS    Y6, Y2, Y4, Y2
+	VXORPS       Y1, Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
+	VORPS        Y1, Y3, Y1
+	VSUBPS       vectorConstants<>+2848(SB), Y1, Y3
+	VBLENDVPS    Y0, Y3, Y1, Y0
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y3
+	VBLENDVPS    Y3, Y1, Y0, Y0
+	VCMPPS       $0x00, Y2, Y2, Y1
+	VBLENDVPS    Y1, Y0, Y2, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func logitGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·logitGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ s+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      32(DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VSUBPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y4, Y2, Y4
+	VMULPS       Y5, Y3, Y5
+	VDIVPS       Y4, Y0, Y0
+	VDIVPS       Y5, Y1, Y1
+	VBROADCASTSS (SI), Y4
+	VBROADCASTSS (SI), Y5
+	VCMPPS       $0x11, Y4, Y2, Y4
+	VCMPPS       $0x11, Y5, Y3, Y5
+	VBROADCASTSS 8(SI), Y6
+	VBROADCASTSS 8(SI), Y7
+	VBLENDVPS    Y4, Y6, Y0, Y0
+	VBLENDVPS    Y5, Y7, Y1, Y1
+	VBROADCASTSS 4(SI), Y4
+	VBROADCASTSS 4(SI), Y5
+	VCMPPS       $0x1e, Y4, Y2, Y2
+	VCMPPS       $0x1e, Y5, Y3, Y3
+	VBLENDVPS    Y2, Y6, Y0, Y0
+	VBLENDVPS    Y3, Y7, Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VSUBPS       Y1, Y2, Y2
+	VMULPS       Y2, Y1, Y2
+	VDIVPS       Y2, Y0, Y0
+	VBROADCASTSS (SI), Y2
+	VCMPPS       $0x11, Y2, Y1, Y2
+	VBROADCASTSS 8(SI), Y3
+	VBLENDVPS    Y2, Y3, Y0, Y0
+	VBROADCASTSS 4(SI), Y2
+	VCMPPS       $0x1e, Y2, Y1, Y1
+	VBLENDVPS    Y1, Y3, Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func xlogyGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·xlogyGradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (SI)(DI*4), Y0
+	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VMOVUPS      32(SI)(DI*4), Y1
+	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VMULPS       (SI)(DI*4), Y2, Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y3
+	VMULPS       32(SI)(DI*4), Y3, Y3
+	VMOVUPS      (SI)(DI*4), Y4
+	VBLENDVPS    Y0, Y2, Y4, Y2
+	VMOVUPS      32(SI)(DI*4), Y4
+	VBLENDVPS    Y1, Y3, Y4, Y3
+	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSRAD       $0x17, Y4, Y4
+	VPSRAD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y4, Y6
+	VPSLLD       $0x17, Y5, Y7
+	VPSUBD       Y6, Y2, Y2
+	VPSUBD       Y7, Y3, Y3
+	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VMULPS       Y2, Y2, Y6
+	VMULPS       Y3, Y3, Y7
+	VMULPS       Y2, Y6, Y8
+	VMULPS       Y3, Y7, Y9
+	VMOVUPS      vectorConstants<>+1760(SB), Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1760(SB), Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
+	VMULPS       Y10, Y8, Y8
+	VMULPS       Y11, Y9, Y9
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y5, Y5
+	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y1, Y5, Y1
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
+	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y9, Y3, Y3
+	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y3
+	VMOVUPS      (SI)(DI*4), Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VMOVUPS      32(SI)(DI*4), Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VMOVUPS      (SI)(DI*4), Y4
+	VBLENDVPS    Y0, Y2, Y4, Y0
+	VMOVUPS      32(SI)(DI*4), Y2
+	VBLENDVPS    Y1, Y3, Y2, Y1
+	VMOVUPS      (SI)(DI*4), Y2
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
+	VMOVUPS      32(SI)(DI*4), Y3
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
+	VMOVUPS      (SI)(DI*4), Y2
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
+	VMOVUPS      32(SI)(DI*4), Y3
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
+	VMULPS       (DX)(DI*4), Y0, Y0
+	VMULPS       32(DX)(DI*4), Y1, Y1
+	VMOVUPS      (DX)(DI*4), Y2
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
+	VMOVUPS      32(DX)(DI*4), Y3
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
+	VMOVUPS      (SI)(DI*4), Y4
+	VCMPPS       $0x00, (SI)(DI*4), Y4, Y4
+	VMOVUPS      32(SI)(DI*4), Y5
+	VCMPPS       $0x00, 32(SI)(DI*4), Y5, Y5
+	VANDPS       Y4, Y2, Y2
+	VANDPS       Y5, Y3, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
+	VMOVUPS      32(BX)(DI*4), Y3
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
+	VMOVUPS      (SI)(DI*4), Y4
+	VCMPPS       $0x12, vectorConstants<>+0(SB), Y4, Y4
+	VMOVUPS      32(SI)(DI*4), Y5
+	VCMPPS       $0x12, vectorConstants<>+0(SB), Y5, Y5
+	VANDPS       Y4, Y2, Y2
+	VANDPS       Y5, Y3, Y3
+	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*4)
+	VMOVUPS      Y1, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (SI)(DI*4), Y0
+	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3680(SB), Y1
+	VMULPS       (SI)(DI*4), Y1, Y1
+	VMOVUPS      (SI)(DI*4), Y2
+	VBLENDVPS    Y0, Y1, Y2, Y1
+	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSRAD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y2, Y3
+	VPSUBD       Y3, Y1, Y1
+	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VMULPS       Y1, Y1, Y3
+	VMULPS       Y1, Y3, Y4
+	VMOVUPS      vectorConstants<>+1760(SB), Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMULPS       Y5, Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VSUBPS       Y0, Y2, Y0
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
+	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VADDPS       Y4, Y1, Y1
+	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
+	VMOVUPS      (SI)(DI*4), Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VMOVUPS      (SI)(DI*4), Y2
+	VBLENDVPS    Y0, Y1, Y2, Y0
+	VMOVUPS      (SI)(DI*4), Y1
+	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
+	VMOVUPS      (SI)(DI*4), Y1
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VMULPS       (DX)(DI*4), Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      (SI)(DI*4), Y2
+	VCMPPS       $0x00, (SI)(DI*4), Y2, Y2
+	VANDPS       Y2, Y1, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      (BX)(DI*4), Y1
+	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
+	VMOVUPS      (SI)(DI*4), Y2
+	VCMPPS       $0x12, vectorConstants<>+0(SB), Y2, Y2
+	VANDPS       Y2, Y1, Y1
+	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func xlogyGradUAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·xlogyGradUAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	XORQ DI, DI
+
+loop:
+	VCVTPS2PD  (DX)(DI*4), Y0
+	VCVTPS2PD  16(DX)(DI*4), Y1
+	VCVTPS2PD  (BX)(DI*4), Y2
+	VCVTPS2PD  16(BX)(DI*4), Y3
+	VMULPD     Y2, Y0, Y0
+	VMULPD     Y3, Y1, Y1
+	VCVTPS2PD  (SI)(DI*4), Y2
+	VCVTPS2PD  16(SI)(DI*4), Y3
+	VDIVPD     Y2, Y0, Y0
+	VDIVPD     Y3, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (CX)(DI*4)
+	VCVTPD2PSY Y1, X0
+	VMOVUPS    X0, 16(CX)(DI*4)
+	ADDQ       $0x08, DI
+	CMPQ       DI, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func atan2GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX
+TEXT ·atan2GradAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	MOVQ b+24(FP), BX
+	MOVQ c+32(FP), SI
+	MOVQ s+40(FP), DI
+	XORQ R8, R8
+
+loop:
+	VCVTPS2PD    (DX)(R8*4), Y0
+	VCVTPS2PD    16(DX)(R8*4), Y1
+	VCVTPS2PD    (BX)(R8*4), Y2
+	VCVTPS2PD    16(BX)(R8*4), Y3
+	VCVTPS2PD    (SI)(R8*4), Y4
+	VCVTPS2PD    16(SI)(R8*4), Y5
+	VBROADCASTSD 16(DI), Y6
+	VBROADCASTSD 16(DI), Y7
+	VMULPD       Y6, Y0, Y0
+	VMULPD       Y7, Y1, Y1
+	VMULPD       Y4, Y0, Y0
+	VMULPD       Y5, Y1, Y1
+	VMULPD       Y2, Y2, Y2
+	VMULPD       Y3, Y3, Y3
+	VMULPD       Y4, Y4, Y4
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VDIVPD       Y2, Y0, Y0
+	VDIVPD       Y3, Y1, Y1
+	VCVTPD2PSY   Y0, X0
+	VMOVUPS      X0, (CX)(R8*4)
+	VCVTPD2PSY   Y1, X0
+	VMOVUPS      X0, 16(CX)(R8*4)
+	ADDQ         $0x08, R8
+	CMPQ         R8, AX
+	JLT          loop
 	VZEROUPPER
 	RET
 
@@ -6123,7 +7151,7 @@ loop:
 	VFNMADD213PS (DX)(SI*4), Y1, Y0
 	VFNMADD231PS Y2, Y1, Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y2
-	VMULPS       vectorConstants<>+3616(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3680(SB), Y1, Y3
 	VBLENDVPS    Y2, Y3, Y1, Y3
 	VPSUBD       vectorConstants<>+2784(SB), Y3, Y4
 	VPSRAD       $0x17, Y4, Y4
@@ -6136,26 +7164,26 @@ loop:
 	VMULPS       Y3, Y3, Y4
 	VMULPS       Y3, Y4, Y5
 	VMOVUPS      vectorConstants<>+1760(SB), Y6
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y6
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y6
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y6
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y6
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y6
 	VMULPS       Y6, Y5, Y5
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y5
 	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y5
 	VADDPS       Y5, Y3, Y3
 	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y3
 	VDIVPS       (DX)(SI*4), Y0, Y0
 	VADDPS       Y0, Y3, Y0
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y2
 	VBLENDVPS    Y2, Y0, Y1, Y0
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y0, Y0
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5632(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
 	VBROADCASTSS (BX), Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x11, Y1, Y2, Y1
@@ -6200,9 +7228,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3616(SB), Y4
+	VMOVUPS      vectorConstants<>+3680(SB), Y4
 	VMULPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3616(SB), Y5
+	VMOVUPS      vectorConstants<>+3680(SB), Y5
 	VMULPS       32(BX)(SI*4), Y5, Y5
 	VMOVUPS      (BX)(SI*4), Y6
 	VBLENDVPS    Y2, Y4, Y6, Y4
@@ -6229,25 +7257,25 @@ pairs:
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
 	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4640(SB), Y4, Y10
+	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
 	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4640(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4736(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4736(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
 	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
 	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4096(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
 	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
 	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
@@ -6255,9 +7283,9 @@ pairs:
 	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
 	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
 	VMOVUPS      (BX)(SI*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y6
 	VBLENDVPS    Y2, Y4, Y6, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
@@ -6266,14 +7294,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y4
 	VMOVUPS      32(BX)(SI*4), Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3744(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3744(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y4
 	VMOVUPS      32(BX)(SI*4), Y5
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y5, Y5
-	VBLENDVPS    Y4, vectorConstants<>+5632(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+5632(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+5696(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+5696(SB), Y3, Y3
 	VMULPS       (DX)(SI*4), Y2, Y2
 	VMULPS       32(DX)(SI*4), Y3, Y3
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
@@ -6292,7 +7320,7 @@ last:
 	VANDPS       Y1, Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3616(SB), Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
 	VMULPS       (BX)(SI*4), Y2, Y2
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y2
@@ -6307,28 +7335,28 @@ last:
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
 	VMOVUPS      (BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
 	VMULPS       (DX)(SI*4), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y1, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -6350,9 +7378,9 @@ TEXT ·eluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+5344(SB), Y0
+	VMOVUPS      vectorConstants<>+5408(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y1
+	VMOVUPS      vectorConstants<>+5408(SB), Y1
 	VMAXPS       32(DX)(SI*4), Y1, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y0, Y2, Y0
@@ -6364,8 +7392,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
@@ -6382,8 +7410,8 @@ pairs:
 	VFMADD231PS  Y7, Y5, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+5664(SB), Y2, Y2
-	VPADDD       vectorConstants<>+5664(SB), Y3, Y3
+	VPADDD       vectorConstants<>+5728(SB), Y2, Y2
+	VPADDD       vectorConstants<>+5728(SB), Y3, Y3
 	VPADDD       vectorConstants<>+96(SB), Y2, Y2
 	VPADDD       vectorConstants<>+96(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
@@ -6394,9 +7422,9 @@ pairs:
 	VFMADD231PS  Y3, Y1, Y5
 	VADDPS       Y4, Y4, Y0
 	VADDPS       Y5, Y5, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VMOVUPS      vectorConstants<>+3872(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VMOVUPS      vectorConstants<>+3872(SB), Y3
 	VANDPS       32(DX)(SI*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -6421,14 +7449,14 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+5344(SB), Y0
+	VMOVUPS      vectorConstants<>+5408(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
 	VMOVUPS      vectorConstants<>+3488(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1088(SB), Y3
 	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
@@ -6437,13 +7465,13 @@ last:
 	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+5664(SB), Y1, Y1
+	VPADDD       vectorConstants<>+5728(SB), Y1, Y1
 	VPADDD       vectorConstants<>+96(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VSUBPS       vectorConstants<>+2560(SB), Y1, Y2
 	VFMADD231PS  Y1, Y0, Y2
 	VADDPS       Y2, Y2, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       (DX)(SI*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VBROADCASTSS (BX), Y1
@@ -6479,9 +7507,9 @@ pairs:
 	VMINPS       32(BX)(DI*4), Y1, Y1
 	VBROADCASTSS (SI), Y2
 	VBROADCASTSS (SI), Y3
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y1, Y4, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
@@ -6490,13 +7518,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y8
 	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
 	VMOVUPS      vectorConstants<>+832(SB), Y9
@@ -6565,15 +7593,15 @@ last:
 	VMOVUPS      vectorConstants<>+0(SB), Y0
 	VMINPS       (BX)(DI*4), Y0, Y0
 	VBROADCASTSS (SI), Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+832(SB), Y4
 	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
@@ -6623,38 +7651,38 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+3200(SB), Y4
 	VMINPS       Y2, Y4, Y4
 	VMOVUPS      vectorConstants<>+3200(SB), Y5
 	VMINPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+4160(SB), Y6
+	VMOVUPS      vectorConstants<>+4224(SB), Y6
 	VFMADD231PS  vectorConstants<>+448(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4160(SB), Y7
+	VMOVUPS      vectorConstants<>+4224(SB), Y7
 	VFMADD231PS  vectorConstants<>+448(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+896(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+896(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4544(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4544(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4608(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4608(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1792(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2656(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2656(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2944(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2944(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4032(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4032(SB), Y5, Y7
-	VXORPS       vectorConstants<>+3808(SB), Y6, Y4
-	VXORPS       vectorConstants<>+3808(SB), Y7, Y5
+	VFMADD213PS  vectorConstants<>+4096(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4096(SB), Y5, Y7
+	VXORPS       vectorConstants<>+3872(SB), Y6, Y4
+	VXORPS       vectorConstants<>+3872(SB), Y7, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -6685,26 +7713,26 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y3, Y7
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
-	VMOVUPS      vectorConstants<>+4224(SB), Y10
+	VMOVUPS      vectorConstants<>+4288(SB), Y10
 	VFMADD231PS  vectorConstants<>+512(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+4224(SB), Y11
+	VMOVUPS      vectorConstants<>+4288(SB), Y11
 	VFMADD231PS  vectorConstants<>+512(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+928(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+928(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4576(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4576(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4640(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4640(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1856(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1856(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4992(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4992(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+5056(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+5056(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1888(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1888(SB), Y9, Y11
 	VFMADD213PS  Y2, Y10, Y2
 	VFMADD213PS  Y3, Y11, Y3
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VBLENDVPS    Y7, Y3, Y5, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -6715,22 +7743,22 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+3200(SB), Y2
 	VMINPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+4160(SB), Y3
+	VMOVUPS      vectorConstants<>+4224(SB), Y3
 	VFMADD231PS  vectorConstants<>+448(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+896(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4544(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4608(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2656(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2944(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4032(SB), Y2, Y3
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y2
+	VFMADD213PS  vectorConstants<>+4096(SB), Y2, Y3
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y5
@@ -6746,16 +7774,16 @@ last:
 	VSUBPS       Y2, Y3, Y2
 	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y3
 	VMULPS       Y1, Y1, Y4
-	VMOVUPS      vectorConstants<>+4224(SB), Y5
+	VMOVUPS      vectorConstants<>+4288(SB), Y5
 	VFMADD231PS  vectorConstants<>+512(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4576(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4640(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1856(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+5056(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1888(SB), Y4, Y5
 	VFMADD213PS  Y1, Y5, Y1
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VANDPS       vectorConstants<>+3808(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -6780,21 +7808,21 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+3776(SB), Y2, Y2
-	VANDPS       vectorConstants<>+3776(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+3392(SB), Y4
 	VMINPS       Y2, Y4, Y2
 	VMOVUPS      vectorConstants<>+3392(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+5152(SB), Y2, Y4
-	VMULPS       vectorConstants<>+5152(SB), Y3, Y5
+	VMULPS       vectorConstants<>+5216(SB), Y2, Y4
+	VMULPS       vectorConstants<>+5216(SB), Y3, Y5
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VFMSUB213PS  Y6, Y2, Y4
 	VFMSUB213PS  Y7, Y3, Y5
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y7, Y3, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y7
@@ -6803,13 +7831,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
 	VMOVUPS      Y2, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y3, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y2, Y2
 	VSUBPS       Y9, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -6873,21 +7901,21 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+3392(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+5152(SB), Y1, Y2
+	VMULPS       vectorConstants<>+5216(SB), Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VFMSUB213PS  Y3, Y1, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y1
 	VMAXPS       Y3, Y1, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
 	VMOVUPS      Y1, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -6933,23 +7961,23 @@ TEXT ·erfcAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMOVUPS      vectorConstants<>+3360(SB), Y2
 	VMINPS       Y0, Y2, Y0
 	VMOVUPS      vectorConstants<>+3360(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+5152(SB), Y0, Y2
-	VMULPS       vectorConstants<>+5152(SB), Y1, Y3
+	VMULPS       vectorConstants<>+5216(SB), Y0, Y2
+	VMULPS       vectorConstants<>+5216(SB), Y1, Y3
 	VMULPS       Y0, Y2, Y4
 	VMULPS       Y1, Y3, Y5
 	VFMSUB213PS  Y4, Y0, Y2
 	VFMSUB213PS  Y5, Y1, Y3
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -6958,13 +7986,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -7027,20 +8055,20 @@ pairs:
 	VFMADD231PS  vectorConstants<>+544(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+672(SB), Y11
 	VFMADD231PS  vectorConstants<>+544(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4192(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4192(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4416(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4416(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4256(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4256(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4480(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4480(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1120(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1120(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1376(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1376(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4928(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4928(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+2496(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+2496(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+5120(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+5120(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+5184(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+5184(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+2880(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+2880(SB), Y9, Y11
 	VMULPS       Y6, Y10, Y6
@@ -7053,18 +8081,18 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y1, Y5
 	VMULPS       Y0, Y0, Y6
 	VMULPS       Y1, Y1, Y7
-	VMOVUPS      vectorConstants<>+4224(SB), Y8
+	VMOVUPS      vectorConstants<>+4288(SB), Y8
 	VFMADD231PS  vectorConstants<>+512(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+4224(SB), Y9
+	VMOVUPS      vectorConstants<>+4288(SB), Y9
 	VFMADD231PS  vectorConstants<>+512(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+928(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+928(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+4576(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+4576(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+4640(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+4640(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+1856(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+1856(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+4992(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+4992(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+5056(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+5056(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+1888(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+1888(SB), Y7, Y9
 	VFMADD213PS  Y0, Y8, Y0
@@ -7092,22 +8120,22 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMOVUPS      vectorConstants<>+3360(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+5152(SB), Y0, Y1
+	VMULPS       vectorConstants<>+5216(SB), Y0, Y1
 	VMULPS       Y0, Y1, Y2
 	VFMSUB213PS  Y2, Y0, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -7139,25 +8167,25 @@ last:
 	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
 	VMOVUPS      vectorConstants<>+672(SB), Y5
 	VFMADD231PS  vectorConstants<>+544(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4192(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4416(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4256(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4480(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1120(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1376(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4928(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+2496(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+5120(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+5184(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y5
 	VMULPS       Y3, Y5, Y3
 	VMULPS       Y3, Y1, Y1
 	VMULPS       Y2, Y1, Y1
 	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y0, Y2
 	VMULPS       Y0, Y0, Y3
-	VMOVUPS      vectorConstants<>+4224(SB), Y4
+	VMOVUPS      vectorConstants<>+4288(SB), Y4
 	VFMADD231PS  vectorConstants<>+512(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+4576(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+4640(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+5056(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1888(SB), Y3, Y4
 	VFMADD213PS  Y0, Y4, Y0
 	VMOVUPS      vectorConstants<>+2848(SB), Y3
@@ -7186,9 +8214,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VADDPS       vectorConstants<>+3104(SB), Y0, Y2
 	VADDPS       vectorConstants<>+3104(SB), Y1, Y3
@@ -7200,24 +8228,24 @@ pairs:
 	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y5
 	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4128(SB), Y6
-	VFMADD231PS  vectorConstants<>+4000(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4128(SB), Y7
-	VFMADD231PS  vectorConstants<>+4000(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+4192(SB), Y6
+	VFMADD231PS  vectorConstants<>+4064(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+4192(SB), Y7
+	VFMADD231PS  vectorConstants<>+4064(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+704(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+704(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+864(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+864(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4288(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4288(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4480(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4480(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4352(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4352(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4544(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4544(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1152(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1152(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1920(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+5024(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+5024(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+5088(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+5088(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2752(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2752(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
@@ -7226,8 +8254,8 @@ pairs:
 	VMINPS       Y0, Y4, Y0
 	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+5056(SB), Y0, Y4
-	VMULPS       vectorConstants<>+5056(SB), Y1, Y5
+	VMULPS       vectorConstants<>+5120(SB), Y0, Y4
+	VMULPS       vectorConstants<>+5120(SB), Y1, Y5
 	VMULPS       Y0, Y4, Y6
 	VMULPS       Y1, Y5, Y7
 	VFMSUB213PS  Y6, Y0, Y4
@@ -7238,8 +8266,8 @@ pairs:
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y6
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y7
 	VMULPS       Y6, Y6, Y8
 	VMULPS       Y7, Y7, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -7293,33 +8321,33 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VADDPS       vectorConstants<>+3104(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y2
 	VDIVPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y2
 	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4128(SB), Y3
-	VFMADD231PS  vectorConstants<>+4000(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+4192(SB), Y3
+	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+704(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+864(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4288(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4480(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4352(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4544(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1152(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1920(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+5024(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+5088(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2752(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
 	VMOVUPS      vectorConstants<>+3424(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+5056(SB), Y0, Y2
+	VMULPS       vectorConstants<>+5120(SB), Y0, Y2
 	VMULPS       Y0, Y2, Y3
 	VFMSUB213PS  Y3, Y0, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y0
 	VROUNDPS     $0x08, Y0, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y3
 	VMULPS       Y3, Y3, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y5
@@ -7362,9 +8390,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3776(SB), Y1
+	VMOVUPS      vectorConstants<>+3840(SB), Y1
 	VANDPS       32(BX)(SI*4), Y1, Y1
 	VADDPS       vectorConstants<>+3104(SB), Y0, Y2
 	VADDPS       vectorConstants<>+3104(SB), Y1, Y3
@@ -7376,24 +8404,24 @@ pairs:
 	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y5
 	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4128(SB), Y6
-	VFMADD231PS  vectorConstants<>+4000(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4128(SB), Y7
-	VFMADD231PS  vectorConstants<>+4000(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+4192(SB), Y6
+	VFMADD231PS  vectorConstants<>+4064(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+4192(SB), Y7
+	VFMADD231PS  vectorConstants<>+4064(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+704(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+704(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+864(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+864(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4288(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4288(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4480(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4480(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4352(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4352(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4544(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4544(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1152(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1152(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+1920(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+5024(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+5024(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+5088(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+5088(SB), Y5, Y7
 	VFMADD213PS  vectorConstants<>+2752(SB), Y4, Y6
 	VFMADD213PS  vectorConstants<>+2752(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
@@ -7402,8 +8430,8 @@ pairs:
 	VMINPS       Y0, Y4, Y0
 	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+5056(SB), Y0, Y4
-	VMULPS       vectorConstants<>+5056(SB), Y1, Y5
+	VMULPS       vectorConstants<>+5120(SB), Y0, Y4
+	VMULPS       vectorConstants<>+5120(SB), Y1, Y5
 	VMULPS       Y0, Y4, Y6
 	VMULPS       Y1, Y5, Y7
 	VFMSUB213PS  Y6, Y0, Y4
@@ -7414,8 +8442,8 @@ pairs:
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y6
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+4096(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y7
 	VMULPS       Y6, Y6, Y8
 	VMULPS       Y7, Y7, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -7454,9 +8482,9 @@ pairs:
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
 	VBLENDVPS    Y4, Y3, Y5, Y3
-	VMOVUPS      vectorConstants<>+5312(SB), Y4
+	VMOVUPS      vectorConstants<>+5376(SB), Y4
 	VMAXPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+5312(SB), Y5
+	VMOVUPS      vectorConstants<>+5376(SB), Y5
 	VMAXPS       32(BX)(SI*4), Y5, Y5
 	VMOVUPS      vectorConstants<>+3424(SB), Y6
 	VMINPS       Y4, Y6, Y4
@@ -7475,33 +8503,33 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3776(SB), Y0
+	VMOVUPS      vectorConstants<>+3840(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
 	VADDPS       vectorConstants<>+3104(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y2
 	VDIVPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y2
 	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4128(SB), Y3
-	VFMADD231PS  vectorConstants<>+4000(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+4192(SB), Y3
+	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+704(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+864(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4288(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4480(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4352(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4544(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1152(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1920(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+5024(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+5088(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+2752(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
 	VMOVUPS      vectorConstants<>+3424(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+5056(SB), Y0, Y2
+	VMULPS       vectorConstants<>+5120(SB), Y0, Y2
 	VMULPS       Y0, Y2, Y3
 	VFMSUB213PS  Y3, Y0, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y0
 	VROUNDPS     $0x08, Y0, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y3
 	VMULPS       Y3, Y3, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y5
@@ -7521,7 +8549,7 @@ last:
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+5312(SB), Y2
+	VMOVUPS      vectorConstants<>+5376(SB), Y2
 	VMAXPS       (BX)(SI*4), Y2, Y2
 	VMOVUPS      vectorConstants<>+3424(SB), Y3
 	VMINPS       Y2, Y3, Y2
@@ -7548,9 +8576,9 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5280(SB), Y2
+	VMOVUPS      vectorConstants<>+5344(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+5280(SB), Y3
+	VMOVUPS      vectorConstants<>+5344(SB), Y3
 	VMAXPS       Y1, Y3, Y3
 	VMOVUPS      vectorConstants<>+3392(SB), Y4
 	VMINPS       Y2, Y4, Y2
@@ -7586,25 +8614,25 @@ pairs:
 	VFMADD231PS  vectorConstants<>+1664(SB), Y11, Y7
 	VFMADD231PS  vectorConstants<>+288(SB), Y4, Y6
 	VFMADD231PS  vectorConstants<>+288(SB), Y5, Y7
-	VADDPS       vectorConstants<>+3968(SB), Y6, Y4
-	VADDPS       vectorConstants<>+3968(SB), Y7, Y5
+	VADDPS       vectorConstants<>+4032(SB), Y6, Y4
+	VADDPS       vectorConstants<>+4032(SB), Y7, Y5
 	VMULPS       Y8, Y2, Y6
 	VMULPS       Y9, Y3, Y7
 	VFMSUB213PS  Y6, Y2, Y8
 	VFMSUB213PS  Y7, Y3, Y9
 	VFMADD231PS  Y4, Y2, Y8
 	VFMADD231PS  Y5, Y3, Y9
-	VANDPS       vectorConstants<>+3808(SB), Y6, Y2
-	VANDPS       vectorConstants<>+3808(SB), Y7, Y3
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y6, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y7, Y3
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
 	VXORPS       Y2, Y8, Y2
 	VXORPS       Y3, Y9, Y3
-	VORPS        vectorConstants<>+3808(SB), Y6, Y4
-	VORPS        vectorConstants<>+3808(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VORPS        vectorConstants<>+3872(SB), Y6, Y4
+	VORPS        vectorConstants<>+3872(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y6
+	VMOVUPS      vectorConstants<>+5600(SB), Y6
 	VMAXPS       Y5, Y6, Y5
 	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
 	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
@@ -7613,13 +8641,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMOVUPS      vectorConstants<>+832(SB), Y10
 	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
 	VMOVUPS      vectorConstants<>+832(SB), Y11
@@ -7682,8 +8710,8 @@ pairs:
 	VBLENDVPS    Y0, Y4, Y6, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+5280(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+5280(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -7696,7 +8724,7 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5280(SB), Y1
+	VMOVUPS      vectorConstants<>+5344(SB), Y1
 	VMAXPS       Y0, Y1, Y1
 	VMOVUPS      vectorConstants<>+3392(SB), Y2
 	VMINPS       Y1, Y2, Y1
@@ -7715,23 +8743,23 @@ last:
 	VFMSUB231PS  Y1, Y1, Y5
 	VFMADD231PS  vectorConstants<>+1664(SB), Y5, Y3
 	VFMADD231PS  vectorConstants<>+288(SB), Y2, Y3
-	VADDPS       vectorConstants<>+3968(SB), Y3, Y2
+	VADDPS       vectorConstants<>+4032(SB), Y3, Y2
 	VMULPS       Y4, Y1, Y3
 	VFMSUB213PS  Y3, Y1, Y4
 	VFMADD231PS  Y2, Y1, Y4
-	VANDPS       vectorConstants<>+3808(SB), Y3, Y1
-	VXORPS       vectorConstants<>+3808(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y1
+	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
 	VXORPS       Y1, Y4, Y1
-	VORPS        vectorConstants<>+3808(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y3
+	VORPS        vectorConstants<>+3872(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMOVUPS      vectorConstants<>+832(SB), Y5
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
@@ -7763,7 +8791,7 @@ last:
 	VDIVPS       Y1, Y3, Y1
 	VMOVUPS      vectorConstants<>+2848(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+5280(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -7782,7 +8810,7 @@ TEXT ·geluTanhGradAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+5280(SB), Y0
+	VMOVUPS      vectorConstants<>+5344(SB), Y0
 	VMAXPS       (BX)(SI*4), Y0, Y0
 	VMOVUPS      vectorConstants<>+3392(SB), Y1
 	VMINPS       Y0, Y1, Y0
@@ -7801,23 +8829,23 @@ loop:
 	VFMSUB231PS  Y0, Y0, Y4
 	VFMADD231PS  vectorConstants<>+1664(SB), Y4, Y2
 	VFMADD231PS  vectorConstants<>+288(SB), Y1, Y2
-	VADDPS       vectorConstants<>+3968(SB), Y2, Y2
+	VADDPS       vectorConstants<>+4032(SB), Y2, Y2
 	VMULPS       Y3, Y0, Y4
 	VFMSUB213PS  Y4, Y0, Y3
 	VFMADD231PS  Y2, Y0, Y3
-	VANDPS       vectorConstants<>+3808(SB), Y4, Y2
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y4, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
 	VXORPS       Y2, Y3, Y2
-	VORPS        vectorConstants<>+3808(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+5536(SB), Y4
+	VORPS        vectorConstants<>+3872(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+5600(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y3
 	VMOVUPS      Y3, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y5
 	VSUBPS       Y5, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y3
 	VMOVUPS      vectorConstants<>+832(SB), Y6
 	VFMADD231PS  vectorConstants<>+608(SB), Y5, Y6
 	VFMADD213PS  vectorConstants<>+1056(SB), Y5, Y6
@@ -7874,71 +8902,71 @@ TEXT ·powAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(SI*4), Y0
-	VANDPS      vectorConstants<>+6720(SB), Y0, Y1
-	VPSUBQ      vectorConstants<>+6272(SB), Y1, Y2
-	VPADDQ      vectorConstants<>+6400(SB), Y2, Y2
+	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
+	VPSUBQ      vectorConstants<>+6624(SB), Y1, Y2
+	VPADDQ      vectorConstants<>+6848(SB), Y2, Y2
 	VPSRLQ      $0x34, Y2, Y2
-	VPSUBQ      vectorConstants<>+5760(SB), Y2, Y3
+	VPSUBQ      vectorConstants<>+5824(SB), Y2, Y3
 	VPSLLQ      $0x34, Y3, Y3
 	VPSUBQ      Y3, Y1, Y3
-	VSUBPD      vectorConstants<>+6336(SB), Y3, Y4
-	VADDPD      vectorConstants<>+6336(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+6784(SB), Y3, Y4
+	VADDPD      vectorConstants<>+6784(SB), Y3, Y3
 	VDIVPD      Y3, Y4, Y3
 	VMULPD      Y3, Y3, Y4
-	VMOVUPS     vectorConstants<>+6080(SB), Y5
-	VFMADD231PD vectorConstants<>+6048(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6144(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6304(SB), Y4, Y5
+	VMOVUPS     vectorConstants<>+6400(SB), Y5
+	VFMADD231PD vectorConstants<>+6368(SB), Y4, Y5
 	VFMADD213PD vectorConstants<>+6464(SB), Y4, Y5
-	VORPS       vectorConstants<>+6560(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+6592(SB), Y2, Y2
+	VFMADD213PD vectorConstants<>+6720(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+6912(SB), Y4, Y5
+	VORPS       vectorConstants<>+7040(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+7072(SB), Y2, Y2
 	VFMADD231PD Y5, Y3, Y2
-	VCMPPD      $0x11, vectorConstants<>+6656(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y1, Y3
 	VBLENDVPS   Y3, Y2, Y1, Y2
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y1, Y4
-	VBLENDVPS   Y4, vectorConstants<>+6880(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y1, Y4
+	VBLENDVPS   Y4, vectorConstants<>+7712(SB), Y2, Y2
 	VCVTPS2PD   (BX)(SI*4), Y4
 	VMULPD      Y2, Y4, Y2
-	VMOVUPS     vectorConstants<>+6848(SB), Y5
+	VMOVUPS     vectorConstants<>+7680(SB), Y5
 	VMAXPD      Y2, Y5, Y2
-	VMOVUPS     vectorConstants<>+6528(SB), Y5
+	VMOVUPS     vectorConstants<>+7008(SB), Y5
 	VMINPD      Y2, Y5, Y2
-	VADDPD      vectorConstants<>+6624(SB), Y2, Y5
-	VSUBPD      vectorConstants<>+6624(SB), Y5, Y6
+	VADDPD      vectorConstants<>+7104(SB), Y2, Y5
+	VSUBPD      vectorConstants<>+7104(SB), Y5, Y6
 	VSUBPD      Y6, Y2, Y2
-	VMOVUPS     vectorConstants<>+5888(SB), Y6
-	VFMADD231PD vectorConstants<>+5824(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5920(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5952(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+5984(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6240(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6336(SB), Y2, Y6
-	VPADDQ      vectorConstants<>+5728(SB), Y5, Y2
+	VMOVUPS     vectorConstants<>+6016(SB), Y6
+	VFMADD231PD vectorConstants<>+5888(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6048(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6144(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6304(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6592(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6784(SB), Y2, Y6
+	VPADDQ      vectorConstants<>+5792(SB), Y5, Y2
 	VPSLLQ      $0x34, Y2, Y2
 	VMULPD      Y2, Y6, Y2
-	VMULPD      vectorConstants<>+6112(SB), Y4, Y5
+	VMULPD      vectorConstants<>+6432(SB), Y4, Y5
 	VROUNDPD    $0x08, Y5, Y6
 	VCMPPD      $0x04, Y5, Y6, Y5
 	VROUNDPD    $0x08, Y4, Y6
 	VCMPPD      $0x00, Y4, Y6, Y6
 	VANDPS      Y6, Y5, Y5
-	VANDPS      vectorConstants<>+6752(SB), Y0, Y7
+	VANDPS      vectorConstants<>+7232(SB), Y0, Y7
 	VANDPS      Y5, Y7, Y5
 	VORPS       Y5, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+5696(SB), Y0, Y5
+	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y5
 	VANDPS      Y3, Y5, Y3
 	VANDPS      Y6, Y3, Y5
 	VXORPS      Y3, Y5, Y3
-	VBLENDVPS   Y3, vectorConstants<>+6688(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+6336(SB), Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+5696(SB), Y4, Y3
+	VBLENDVPS   Y3, vectorConstants<>+7168(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+6784(SB), Y0, Y0
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y4, Y3
 	VORPS       Y3, Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+6336(SB), Y1, Y1
-	VANDPS      vectorConstants<>+6720(SB), Y4, Y3
-	VCMPPD      $0x00, vectorConstants<>+6656(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+6784(SB), Y1, Y1
+	VANDPS      vectorConstants<>+7200(SB), Y4, Y3
+	VCMPPD      $0x00, vectorConstants<>+7136(SB), Y3, Y3
 	VANDPS      Y3, Y1, Y1
 	VORPS       Y1, Y0, Y0
-	VBLENDVPS   Y0, vectorConstants<>+6336(SB), Y2, Y0
+	VBLENDVPS   Y0, vectorConstants<>+6784(SB), Y2, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(SI*4)
 	ADDQ        $0x04, SI
@@ -7958,71 +8986,71 @@ TEXT ·powScalarAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD    (DX)(SI*4), Y0
-	VANDPS       vectorConstants<>+6720(SB), Y0, Y1
-	VPSUBQ       vectorConstants<>+6272(SB), Y1, Y2
-	VPADDQ       vectorConstants<>+6400(SB), Y2, Y2
+	VANDPS       vectorConstants<>+7200(SB), Y0, Y1
+	VPSUBQ       vectorConstants<>+6624(SB), Y1, Y2
+	VPADDQ       vectorConstants<>+6848(SB), Y2, Y2
 	VPSRLQ       $0x34, Y2, Y2
-	VPSUBQ       vectorConstants<>+5760(SB), Y2, Y3
+	VPSUBQ       vectorConstants<>+5824(SB), Y2, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VPSUBQ       Y3, Y1, Y3
-	VSUBPD       vectorConstants<>+6336(SB), Y3, Y4
-	VADDPD       vectorConstants<>+6336(SB), Y3, Y3
+	VSUBPD       vectorConstants<>+6784(SB), Y3, Y4
+	VADDPD       vectorConstants<>+6784(SB), Y3, Y3
 	VDIVPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+6080(SB), Y5
-	VFMADD231PD  vectorConstants<>+6048(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+6144(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+6304(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+6400(SB), Y5
+	VFMADD231PD  vectorConstants<>+6368(SB), Y4, Y5
 	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y5
-	VORPS        vectorConstants<>+6560(SB), Y2, Y2
-	VSUBPD       vectorConstants<>+6592(SB), Y2, Y2
+	VFMADD213PD  vectorConstants<>+6720(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+6912(SB), Y4, Y5
+	VORPS        vectorConstants<>+7040(SB), Y2, Y2
+	VSUBPD       vectorConstants<>+7072(SB), Y2, Y2
 	VFMADD231PD  Y5, Y3, Y2
-	VCMPPD       $0x11, vectorConstants<>+6656(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+7136(SB), Y1, Y3
 	VBLENDVPS    Y3, Y2, Y1, Y2
-	VCMPPD       $0x00, vectorConstants<>+5696(SB), Y1, Y4
-	VBLENDVPS    Y4, vectorConstants<>+6880(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y1, Y4
+	VBLENDVPS    Y4, vectorConstants<>+7712(SB), Y2, Y2
 	VBROADCASTSD 16(BX), Y4
 	VMULPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+6848(SB), Y5
+	VMOVUPS      vectorConstants<>+7680(SB), Y5
 	VMAXPD       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+6528(SB), Y5
+	VMOVUPS      vectorConstants<>+7008(SB), Y5
 	VMINPD       Y2, Y5, Y2
-	VADDPD       vectorConstants<>+6624(SB), Y2, Y5
-	VSUBPD       vectorConstants<>+6624(SB), Y5, Y6
+	VADDPD       vectorConstants<>+7104(SB), Y2, Y5
+	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
 	VSUBPD       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+5888(SB), Y6
-	VFMADD231PD  vectorConstants<>+5824(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5920(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5952(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+5984(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6240(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6336(SB), Y2, Y6
-	VPADDQ       vectorConstants<>+5728(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+6016(SB), Y6
+	VFMADD231PD  vectorConstants<>+5888(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6048(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6144(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6304(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6592(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6784(SB), Y2, Y6
+	VPADDQ       vectorConstants<>+5792(SB), Y5, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y6, Y2
-	VMULPD       vectorConstants<>+6112(SB), Y4, Y5
+	VMULPD       vectorConstants<>+6432(SB), Y4, Y5
 	VROUNDPD     $0x08, Y5, Y6
 	VCMPPD       $0x04, Y5, Y6, Y5
 	VROUNDPD     $0x08, Y4, Y6
 	VCMPPD       $0x00, Y4, Y6, Y6
 	VANDPS       Y6, Y5, Y5
-	VANDPS       vectorConstants<>+6752(SB), Y0, Y7
+	VANDPS       vectorConstants<>+7232(SB), Y0, Y7
 	VANDPS       Y5, Y7, Y5
 	VORPS        Y5, Y2, Y2
-	VCMPPD       $0x11, vectorConstants<>+5696(SB), Y0, Y5
+	VCMPPD       $0x11, vectorConstants<>+5760(SB), Y0, Y5
 	VANDPS       Y3, Y5, Y3
 	VANDPS       Y6, Y3, Y5
 	VXORPS       Y3, Y5, Y3
-	VBLENDVPS    Y3, vectorConstants<>+6688(SB), Y2, Y2
-	VCMPPD       $0x00, vectorConstants<>+6336(SB), Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+5696(SB), Y4, Y3
+	VBLENDVPS    Y3, vectorConstants<>+7168(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+6784(SB), Y0, Y0
+	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y4, Y3
 	VORPS        Y3, Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+6336(SB), Y1, Y1
-	VANDPS       vectorConstants<>+6720(SB), Y4, Y3
-	VCMPPD       $0x00, vectorConstants<>+6656(SB), Y3, Y3
+	VCMPPD       $0x00, vectorConstants<>+6784(SB), Y1, Y1
+	VANDPS       vectorConstants<>+7200(SB), Y4, Y3
+	VCMPPD       $0x00, vectorConstants<>+7136(SB), Y3, Y3
 	VANDPS       Y3, Y1, Y1
 	VORPS        Y1, Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+6336(SB), Y2, Y0
+	VBLENDVPS    Y0, vectorConstants<>+6784(SB), Y2, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (CX)(SI*4)
 	ADDQ         $0x04, SI
@@ -8075,14 +9103,14 @@ TEXT ·bceAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+3808(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VXORPS       (DX)(SI*4), Y0, Y0
 	VADDPS       vectorConstants<>+2848(SB), Y0, Y1
 	VMAXPS       vectorConstants<>+2848(SB), Y0, Y2
 	VSUBPS       Y2, Y1, Y2
 	VMINPS       vectorConstants<>+2848(SB), Y0, Y3
 	VSUBPS       Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y3
 	VPSUBD       vectorConstants<>+2784(SB), Y1, Y4
 	VPSRAD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y4, Y5
@@ -8096,33 +9124,33 @@ loop:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
 	VMULPS       Y5, Y3, Y3
 	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y4, Y3
+	VFMADD231PS  vectorConstants<>+4160(SB), Y4, Y3
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2720(SB), Y4, Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+5152(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+5152(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5632(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+5376(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+5440(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMOVUPS      vectorConstants<>+2848(SB), Y1
 	VSUBPS       (BX)(SI*4), Y1, Y1
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      (DX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3616(SB), Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
 	VMULPS       (DX)(SI*4), Y2, Y2
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y2
@@ -8134,35 +9162,35 @@ loop:
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y2, Y4, Y5
 	VMOVUPS      vectorConstants<>+1760(SB), Y6
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y6
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y6
 	VMULPS       Y6, Y5, Y5
 	VCVTDQ2PS    Y3, Y3
 	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
 	VSUBPS       Y1, Y3, Y1
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y5
 	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y5
 	VADDPS       Y5, Y2, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
 	VMOVUPS      (DX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5376(SB), Y2
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5440(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VFMADD231PS  (BX)(SI*4), Y1, Y0
-	VXORPS       vectorConstants<>+3808(SB), Y0, Y0
+	VXORPS       vectorConstants<>+3872(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 	ADDQ         $0x08, SI
 	CMPQ         SI, AX
@@ -8243,13 +9271,13 @@ TEXT ·bceLogitsAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3808(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VORPS        32(DX)(SI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y2
+	VMOVUPS      vectorConstants<>+5600(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
@@ -8258,13 +9286,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y6
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y6
 	VMOVUPS      vectorConstants<>+832(SB), Y7
@@ -8340,25 +9368,25 @@ pairs:
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VMOVUPS      vectorConstants<>+1760(SB), Y8
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y8
 	VMOVUPS      vectorConstants<>+1760(SB), Y9
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y7
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y7
 	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
@@ -8379,9 +9407,9 @@ pairs:
 	VSUBPS       (BX)(SI*4), Y4, Y4
 	VMOVUPS      vectorConstants<>+2848(SB), Y5
 	VSUBPS       32(BX)(SI*4), Y5, Y5
-	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VMOVUPS      vectorConstants<>+3872(SB), Y6
 	VXORPS       (DX)(SI*4), Y6, Y6
-	VMOVUPS      vectorConstants<>+3808(SB), Y7
+	VMOVUPS      vectorConstants<>+3872(SB), Y7
 	VXORPS       32(DX)(SI*4), Y7, Y7
 	VMOVUPS      vectorConstants<>+0(SB), Y8
 	VMAXPS       Y6, Y8, Y6
@@ -8391,12 +9419,12 @@ pairs:
 	VADDPS       Y3, Y7, Y3
 	VFMADD231PS  (DX)(SI*4), Y4, Y2
 	VFMADD231PS  32(DX)(SI*4), Y5, Y3
-	VMOVUPS      vectorConstants<>+3776(SB), Y4
+	VMOVUPS      vectorConstants<>+3840(SB), Y4
 	VANDPS       (DX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3776(SB), Y5
+	VMOVUPS      vectorConstants<>+3840(SB), Y5
 	VANDPS       32(DX)(SI*4), Y5, Y5
-	VCMPPS       $0x1e, vectorConstants<>+3680(SB), Y4, Y4
-	VCMPPS       $0x1e, vectorConstants<>+3680(SB), Y5, Y5
+	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y4, Y4
+	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y5, Y5
 	VBLENDVPS    Y4, Y2, Y0, Y0
 	VBLENDVPS    Y5, Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -8406,17 +9434,17 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3808(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5536(SB), Y1
+	VMOVUPS      vectorConstants<>+5600(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMOVUPS      vectorConstants<>+832(SB), Y3
 	VFMADD231PS  vectorConstants<>+608(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1056(SB), Y2, Y3
@@ -8455,15 +9483,15 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1760(SB), Y4
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y3
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y3
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
@@ -8474,15 +9502,15 @@ last:
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      vectorConstants<>+2848(SB), Y2
 	VSUBPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VMOVUPS      vectorConstants<>+3872(SB), Y3
 	VXORPS       (DX)(SI*4), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VADDPS       Y1, Y3, Y1
 	VFMADD231PS  (DX)(SI*4), Y2, Y1
-	VMOVUPS      vectorConstants<>+3776(SB), Y2
+	VMOVUPS      vectorConstants<>+3840(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VCMPPS       $0x1e, vectorConstants<>+3680(SB), Y2, Y2
+	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y2, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -8504,13 +9532,13 @@ TEXT ·bceLogitsGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3808(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3808(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VORPS        32(BX)(DI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+5568(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5568(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
@@ -8519,13 +9547,13 @@ pairs:
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+832(SB), Y6
 	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y6
 	VMOVUPS      vectorConstants<>+832(SB), Y7
@@ -8595,17 +9623,17 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3808(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5568(SB), Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMOVUPS      vectorConstants<>+832(SB), Y3
 	VFMADD231PS  vectorConstants<>+608(SB), Y2, Y3
 	VFMADD213PS  vectorConstants<>+1056(SB), Y2, Y3
@@ -8660,9 +9688,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3616(SB), Y2
+	VMOVUPS      vectorConstants<>+3680(SB), Y2
 	VMULPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3616(SB), Y3
+	VMOVUPS      vectorConstants<>+3680(SB), Y3
 	VMULPS       32(BX)(SI*4), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
@@ -8689,25 +9717,25 @@ pairs:
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VMOVUPS      vectorConstants<>+1760(SB), Y8
-	VFMADD231PS  vectorConstants<>+4640(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y8
 	VMOVUPS      vectorConstants<>+1760(SB), Y9
-	VFMADD231PS  vectorConstants<>+4640(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
+	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y9
 	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y8
 	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+4096(SB), Y1, Y7
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y7
 	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
 	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
@@ -8715,9 +9743,9 @@ pairs:
 	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
 	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y3
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(BX)(SI*4), Y2
@@ -8726,14 +9754,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3744(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3744(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5632(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5632(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VSUBPS       32(DX)(SI*4), Y1, Y1
 	VMULPS       (BX)(SI*4), Y0, Y0
@@ -8749,7 +9777,7 @@ last:
 	JG           done
 	VMOVUPS      (BX)(SI*4), Y0
 	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3616(SB), Y1
+	VMOVUPS      vectorConstants<>+3680(SB), Y1
 	VMULPS       (BX)(SI*4), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -8764,28 +9792,28 @@ last:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VMOVUPS      vectorConstants<>+1760(SB), Y4
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y4
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4096(SB), Y0, Y3
+	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y3
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3744(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5632(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VMULPS       (BX)(SI*4), Y0, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
@@ -8812,9 +9840,9 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+5408(SB), Y5
+	VMOVUPS      vectorConstants<>+5472(SB), Y5
 	VMAXPS       Y3, Y5, Y5
 	VMOVUPS      vectorConstants<>+3488(SB), Y6
 	VMINPS       Y4, Y6, Y4
@@ -8826,8 +9854,8 @@ pairs:
 	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+4096(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4096(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VMOVUPS      vectorConstants<>+1088(SB), Y10
@@ -8873,14 +9901,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y2
 	VMOVUPS      vectorConstants<>+3488(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+1088(SB), Y5
 	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y5
@@ -8923,8 +9951,8 @@ pairs:
 	VMOVUPS 32(DX)(SI*4), Y1
 	VMOVUPS (BX)(SI*4), Y2
 	VMOVUPS 32(BX)(SI*4), Y3
-	VXORPS  vectorConstants<>+3808(SB), Y2, Y2
-	VXORPS  vectorConstants<>+3808(SB), Y3, Y3
+	VXORPS  vectorConstants<>+3872(SB), Y2, Y2
+	VXORPS  vectorConstants<>+3872(SB), Y3, Y3
 	VMULPS  Y2, Y0, Y0
 	VMULPS  Y3, Y1, Y1
 	VMOVUPS Y0, (CX)(SI*4)
@@ -8936,7 +9964,7 @@ last:
 	JG      done
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
-	VXORPS  vectorConstants<>+3808(SB), Y1, Y1
+	VXORPS  vectorConstants<>+3872(SB), Y1, Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 
@@ -8962,9 +9990,9 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+3488(SB), Y4
 	VMINPS       Y2, Y4, Y2
@@ -8976,8 +10004,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+1088(SB), Y8
@@ -9010,8 +10038,8 @@ pairs:
 	VFMADD213PS  Y9, Y9, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y3
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -9023,14 +10051,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+1088(SB), Y4
 	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
@@ -9047,7 +10075,7 @@ last:
 	VPSLLD       $0x17, Y2, Y2
 	VFMADD213PS  Y4, Y4, Y1
 	VMULPS       Y2, Y1, Y1
-	VXORPS       vectorConstants<>+3808(SB), Y1, Y1
+	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -9158,8 +10186,8 @@ pairs:
 	VMOVUPS      32(BX)(DI*4), Y3
 	VSUBPS       Y2, Y0, Y0
 	VSUBPS       Y3, Y1, Y1
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
 	VBROADCASTSS 8(SI), Y2
 	VBROADCASTSS 8(SI), Y3
 	VMULPS       Y0, Y2, Y2
@@ -9190,7 +10218,7 @@ last:
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
 	VSUBPS       Y1, Y0, Y0
-	VANDPS       vectorConstants<>+3776(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
 	VBROADCASTSS 8(SI), Y1
 	VMULPS       Y0, Y1, Y1
 	VMULPS       Y0, Y1, Y1
@@ -9230,14 +10258,14 @@ pairs:
 	VMOVUPS      32(SI)(R8*4), Y5
 	VSUBPS       Y4, Y2, Y2
 	VSUBPS       Y5, Y3, Y3
-	VANDPS       vectorConstants<>+3776(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3776(SB), Y3, Y5
+	VANDPS       vectorConstants<>+3840(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3840(SB), Y3, Y5
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y4, Y6
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y5, Y7
 	VBROADCASTSS 4(DI), Y8
 	VBROADCASTSS 4(DI), Y9
-	VANDPS       vectorConstants<>+3808(SB), Y2, Y10
-	VANDPS       vectorConstants<>+3808(SB), Y3, Y11
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y10
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y11
 	VORPS        Y10, Y8, Y8
 	VORPS        Y11, Y9, Y9
 	VBLENDVPS    Y6, Y8, Y2, Y6
@@ -9265,10 +10293,10 @@ last:
 	VMOVUPS      (BX)(R8*4), Y1
 	VMOVUPS      (SI)(R8*4), Y2
 	VSUBPS       Y2, Y1, Y1
-	VANDPS       vectorConstants<>+3776(SB), Y1, Y2
+	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y2, Y3
 	VBROADCASTSS 4(DI), Y4
-	VANDPS       vectorConstants<>+3808(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
 	VORPS        Y5, Y4, Y4
 	VBLENDVPS    Y3, Y4, Y1, Y3
 	VBROADCASTSS (DI), Y4
@@ -9419,9 +10447,9 @@ pairs:
 	VMOVUPS      32(DX)(DI*4), Y1
 	VMOVUPS      (BX)(DI*4), Y2
 	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+3488(SB), Y4
 	VMINPS       Y2, Y4, Y2
@@ -9433,8 +10461,8 @@ pairs:
 	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4096(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMOVUPS      vectorConstants<>+1088(SB), Y8
@@ -9480,14 +10508,14 @@ last:
 	JG           done
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+1088(SB), Y4
 	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
@@ -9581,9 +10609,9 @@ pairs:
 	VBROADCASTSS (BX), Y3
 	VSUBPS       Y2, Y0, Y0
 	VSUBPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMOVUPS      vectorConstants<>+3488(SB), Y2
 	VMINPS       Y0, Y2, Y0
@@ -9595,8 +10623,8 @@ pairs:
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
 	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4096(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
@@ -9639,14 +10667,14 @@ last:
 	VMOVUPS      (DX)(SI*4), Y0
 	VBROADCASTSS (BX), Y1
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y1
+	VMOVUPS      vectorConstants<>+5472(SB), Y1
 	VMAXPS       Y0, Y1, Y0
 	VMOVUPS      vectorConstants<>+3488(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4096(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1088(SB), Y3
 	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
@@ -9683,14 +10711,14 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS      (DX)(BX*4), Y3
 	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      vectorConstants<>+5408(SB), Y4
+	VMOVUPS      vectorConstants<>+5472(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVUPS      vectorConstants<>+3488(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       vectorConstants<>+2976(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
 	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+4096(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y3
 	VMULPS       Y3, Y3, Y5
 	VMOVUPS      vectorConstants<>+1088(SB), Y6
 	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y6
@@ -9782,19 +10810,19 @@ loop:
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y4
 	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4640(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
 	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4096(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y4
 	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y4
 	VADDPS       Y4, Y1, Y1
 	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y1
-	VMULPS       vectorConstants<>+5216(SB), Y1, Y1
+	VMULPS       vectorConstants<>+5280(SB), Y1, Y1
 	VSQRTPS      Y1, Y1
 	VBROADCASTSS 4(BX), Y2
 	VMULPS       Y2, Y1, Y1
@@ -9807,14 +10835,14 @@ loop:
 	VSUBPS       Y2, Y0, Y0
 	VMULPS       Y0, Y0, Y2
 	VMOVUPS      vectorConstants<>+1728(SB), Y4
-	VFMADD231PS  vectorConstants<>+4384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+5088(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+4448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+5152(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+3008(SB), Y2, Y4
 	VMULPS       Y4, Y0, Y0
-	VMOVUPS      vectorConstants<>+4512(SB), Y4
+	VMOVUPS      vectorConstants<>+4576(SB), Y4
 	VFMADD231PS  vectorConstants<>+736(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+2336(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+5184(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+5248(SB), Y2, Y4
 	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y4
 	VPSLLD       $0x1f, Y3, Y2
 	VBLENDVPS    Y2, Y4, Y0, Y5
@@ -9853,8 +10881,8 @@ pairs:
 	JGE     last
 	VMOVUPS (DX)(BX*4), Y0
 	VMOVUPS 32(DX)(BX*4), Y1
-	VXORPS  vectorConstants<>+3808(SB), Y0, Y0
-	VXORPS  vectorConstants<>+3808(SB), Y1, Y1
+	VXORPS  vectorConstants<>+3872(SB), Y0, Y0
+	VXORPS  vectorConstants<>+3872(SB), Y1, Y1
 	VMOVUPS Y0, (CX)(BX*4)
 	VMOVUPS Y1, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
@@ -9863,7 +10891,7 @@ pairs:
 last:
 	JG      done
 	VMOVUPS (DX)(BX*4), Y0
-	VXORPS  vectorConstants<>+3808(SB), Y0, Y0
+	VXORPS  vectorConstants<>+3872(SB), Y0, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -9884,8 +10912,8 @@ pairs:
 	JGE     last
 	VMOVUPS (DX)(BX*4), Y0
 	VMOVUPS 32(DX)(BX*4), Y1
-	VANDPS  vectorConstants<>+3776(SB), Y0, Y0
-	VANDPS  vectorConstants<>+3776(SB), Y1, Y1
+	VANDPS  vectorConstants<>+3840(SB), Y0, Y0
+	VANDPS  vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS Y0, (CX)(BX*4)
 	VMOVUPS Y1, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
@@ -9894,7 +10922,7 @@ pairs:
 last:
 	JG      done
 	VMOVUPS (DX)(BX*4), Y0
-	VANDPS  vectorConstants<>+3776(SB), Y0, Y0
+	VANDPS  vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -10351,8 +11379,8 @@ pairs:
 	VMOVUPS   32(SI)(DI*4), Y5
 	VSUBPS    Y0, Y2, Y6
 	VSUBPS    Y1, Y3, Y7
-	VANDPS    vectorConstants<>+3776(SB), Y4, Y8
-	VANDPS    vectorConstants<>+3776(SB), Y5, Y9
+	VANDPS    vectorConstants<>+3840(SB), Y4, Y8
+	VANDPS    vectorConstants<>+3840(SB), Y5, Y9
 	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y8, Y8
 	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y9, Y9
 	VMULPS    Y6, Y4, Y10
@@ -10380,7 +11408,7 @@ last:
 	VMOVUPS   (BX)(DI*4), Y1
 	VMOVUPS   (SI)(DI*4), Y2
 	VSUBPS    Y0, Y1, Y3
-	VANDPS    vectorConstants<>+3776(SB), Y2, Y4
+	VANDPS    vectorConstants<>+3840(SB), Y2, Y4
 	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y4, Y4
 	VMULPS    Y3, Y2, Y5
 	VADDPS    Y5, Y0, Y0
@@ -10507,8 +11535,8 @@ pairs:
 	JGE     last
 	VMOVUPS (DX)(BX*4), Y0
 	VMOVUPS 32(DX)(BX*4), Y1
-	VANDPS  vectorConstants<>+3776(SB), Y0, Y2
-	VANDPS  vectorConstants<>+3776(SB), Y1, Y3
+	VANDPS  vectorConstants<>+3840(SB), Y0, Y2
+	VANDPS  vectorConstants<>+3840(SB), Y1, Y3
 	VADDPS  vectorConstants<>+2848(SB), Y2, Y2
 	VADDPS  vectorConstants<>+2848(SB), Y3, Y3
 	VDIVPS  Y2, Y0, Y0
@@ -10521,7 +11549,7 @@ pairs:
 last:
 	JG      done
 	VMOVUPS (DX)(BX*4), Y0
-	VANDPS  vectorConstants<>+3776(SB), Y0, Y1
+	VANDPS  vectorConstants<>+3840(SB), Y0, Y1
 	VADDPS  vectorConstants<>+2848(SB), Y1, Y1
 	VDIVPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(BX*4)
@@ -10544,10 +11572,10 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VANDPS     vectorConstants<>+6720(SB), Y2, Y2
-	VANDPS     vectorConstants<>+6720(SB), Y3, Y3
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VANDPS     vectorConstants<>+7200(SB), Y2, Y2
+	VANDPS     vectorConstants<>+7200(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
 	VDIVPD     Y2, Y0, Y0
@@ -10625,18 +11653,18 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VDIVPD     vectorConstants<>+6496(SB), Y2, Y4
-	VDIVPD     vectorConstants<>+6496(SB), Y3, Y5
-	VADDPD     vectorConstants<>+6112(SB), Y4, Y4
-	VADDPD     vectorConstants<>+6112(SB), Y5, Y5
+	VDIVPD     vectorConstants<>+6944(SB), Y2, Y4
+	VDIVPD     vectorConstants<>+6944(SB), Y3, Y5
+	VADDPD     vectorConstants<>+6432(SB), Y4, Y4
+	VADDPD     vectorConstants<>+6432(SB), Y5, Y5
 	VMULPD     Y4, Y0, Y4
 	VMULPD     Y5, Y1, Y5
-	VCMPPD     $0x1d, vectorConstants<>+6496(SB), Y2, Y6
-	VCMPPD     $0x1d, vectorConstants<>+6496(SB), Y3, Y7
-	VCMPPD     $0x12, vectorConstants<>+6816(SB), Y2, Y2
-	VCMPPD     $0x12, vectorConstants<>+6816(SB), Y3, Y3
-	VBLENDVPS  Y2, vectorConstants<>+5696(SB), Y4, Y2
-	VBLENDVPS  Y3, vectorConstants<>+5696(SB), Y5, Y3
+	VCMPPD     $0x1d, vectorConstants<>+6944(SB), Y2, Y6
+	VCMPPD     $0x1d, vectorConstants<>+6944(SB), Y3, Y7
+	VCMPPD     $0x12, vectorConstants<>+7648(SB), Y2, Y2
+	VCMPPD     $0x12, vectorConstants<>+7648(SB), Y3, Y3
+	VBLENDVPS  Y2, vectorConstants<>+5760(SB), Y4, Y2
+	VBLENDVPS  Y3, vectorConstants<>+5760(SB), Y5, Y3
 	VBLENDVPS  Y6, Y0, Y2, Y0
 	VBLENDVPS  Y7, Y1, Y3, Y1
 	VCVTPD2PSY Y0, X0
@@ -10712,8 +11740,8 @@ pairs:
 	VMOVUPS   32(DX)(SI*4), Y1
 	VMOVUPS   (BX)(SI*4), Y2
 	VMOVUPS   32(BX)(SI*4), Y3
-	VCMPPS    $0x1e, vectorConstants<>+5248(SB), Y2, Y4
-	VCMPPS    $0x1e, vectorConstants<>+5248(SB), Y3, Y5
+	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y2, Y4
+	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y3, Y5
 	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y2, Y2
 	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y3, Y3
 	VANDPS    Y2, Y4, Y2
@@ -10733,7 +11761,7 @@ last:
 	JG        done
 	VMOVUPS   (DX)(SI*4), Y0
 	VMOVUPS   (BX)(SI*4), Y1
-	VCMPPS    $0x1e, vectorConstants<>+5248(SB), Y1, Y2
+	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y1, Y2
 	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y1, Y1
 	VANDPS    Y1, Y2, Y1
 	VDIVPS    vectorConstants<>+3296(SB), Y0, Y0
@@ -11059,8 +12087,8 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VBROADCASTSS (BX), Y2
 	VBROADCASTSS (BX), Y3
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y4
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y5
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y4
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y5
 	VCMPPS       $0x1d, Y4, Y0, Y4
 	VCMPPS       $0x1d, Y5, Y1, Y5
 	VCMPPS       $0x12, Y2, Y0, Y2
@@ -11078,7 +12106,7 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VBROADCASTSS (BX), Y1
-	VXORPS       vectorConstants<>+3808(SB), Y1, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y1, Y2
 	VCMPPS       $0x1d, Y2, Y0, Y2
 	VCMPPS       $0x12, Y1, Y0, Y1
 	VANDPS       Y1, Y2, Y1
@@ -11109,8 +12137,8 @@ pairs:
 	VMOVUPS      32(BX)(DI*4), Y3
 	VBROADCASTSS (SI), Y4
 	VBROADCASTSS (SI), Y5
-	VXORPS       vectorConstants<>+3808(SB), Y4, Y6
-	VXORPS       vectorConstants<>+3808(SB), Y5, Y7
+	VXORPS       vectorConstants<>+3872(SB), Y4, Y6
+	VXORPS       vectorConstants<>+3872(SB), Y5, Y7
 	VCMPPS       $0x1d, Y6, Y2, Y6
 	VCMPPS       $0x1d, Y7, Y3, Y7
 	VCMPPS       $0x12, Y4, Y2, Y2
@@ -11129,7 +12157,7 @@ last:
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
 	VBROADCASTSS (SI), Y2
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y3
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y3
 	VCMPPS       $0x1d, Y3, Y1, Y3
 	VCMPPS       $0x12, Y2, Y1, Y1
 	VANDPS       Y1, Y3, Y1
@@ -11157,8 +12185,8 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VBROADCASTSS (BX), Y2
 	VBROADCASTSS (BX), Y3
-	VXORPS       vectorConstants<>+3808(SB), Y2, Y4
-	VXORPS       vectorConstants<>+3808(SB), Y3, Y5
+	VXORPS       vectorConstants<>+3872(SB), Y2, Y4
+	VXORPS       vectorConstants<>+3872(SB), Y3, Y5
 	VCMPPS       $0x11, Y4, Y0, Y4
 	VCMPPS       $0x11, Y5, Y1, Y5
 	VADDPS       Y2, Y0, Y6
@@ -11182,7 +12210,7 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VBROADCASTSS (BX), Y1
-	VXORPS       vectorConstants<>+3808(SB), Y1, Y2
+	VXORPS       vectorConstants<>+3872(SB), Y1, Y2
 	VCMPPS       $0x11, Y2, Y0, Y2
 	VADDPS       Y1, Y0, Y3
 	VMULPS       vectorConstants<>+0(SB), Y0, Y4
@@ -11210,8 +12238,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6208(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6208(SB), Y3, Y3
+	VMULPD     vectorConstants<>+6560(SB), Y2, Y2
+	VMULPD     vectorConstants<>+6560(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11238,8 +12266,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6432(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6432(SB), Y3, Y3
+	VMULPD     vectorConstants<>+6880(SB), Y2, Y2
+	VMULPD     vectorConstants<>+6880(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11266,8 +12294,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6208(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6208(SB), Y3, Y3
+	VMULPD     vectorConstants<>+6560(SB), Y2, Y2
+	VMULPD     vectorConstants<>+6560(SB), Y3, Y3
 	VMULPD     Y2, Y0, Y0
 	VMULPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11296,8 +12324,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y0, Y0
 	VMULPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11324,12 +12352,12 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+6336(SB), Y4
+	VMOVUPS    vectorConstants<>+6784(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6336(SB), Y5
+	VMOVUPS    vectorConstants<>+6784(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
@@ -11360,14 +12388,14 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VXORPS     vectorConstants<>+6752(SB), Y0, Y0
-	VXORPS     vectorConstants<>+6752(SB), Y1, Y1
-	VMOVUPS    vectorConstants<>+6336(SB), Y4
+	VXORPS     vectorConstants<>+7232(SB), Y0, Y0
+	VXORPS     vectorConstants<>+7232(SB), Y1, Y1
+	VMOVUPS    vectorConstants<>+6784(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6336(SB), Y5
+	VMOVUPS    vectorConstants<>+6784(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
@@ -11400,8 +12428,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11430,8 +12458,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VSQRTPD    Y2, Y2
 	VSQRTPD    Y3, Y3
 	VDIVPD     Y2, Y0, Y0
@@ -11460,16 +12488,16 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VSUBPD     vectorConstants<>+6336(SB), Y2, Y4
-	VSUBPD     vectorConstants<>+6336(SB), Y3, Y5
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VSUBPD     vectorConstants<>+6784(SB), Y2, Y4
+	VSUBPD     vectorConstants<>+6784(SB), Y3, Y5
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
 	VSQRTPD    Y3, Y3
-	VANDPS     vectorConstants<>+6720(SB), Y2, Y2
-	VANDPS     vectorConstants<>+6720(SB), Y3, Y3
+	VANDPS     vectorConstants<>+7200(SB), Y2, Y2
+	VANDPS     vectorConstants<>+7200(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -11496,12 +12524,12 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+6336(SB), Y4
+	VMOVUPS    vectorConstants<>+6784(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6336(SB), Y5
+	VMOVUPS    vectorConstants<>+6784(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6336(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6336(SB), Y3, Y3
+	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
+	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VDIVPD     Y2, Y0, Y0

@@ -42,6 +42,15 @@ const (
 	fnLogSigmoid                         // log(sigmoid(a))
 	fnLogSigmoidGrad                     // a*sigmoid(-b)
 	fnLogAddExp                          // log(exp(a)+exp(b))
+	fnLogAddExpGrad                      // a times the derivative of logAddExp(b, c) by b
+	fnLgamma                             // log(|gamma(a)|)
+	fnFmod                               // what is left of a/b, with the sign of a
+	fnRemainder                          // what is left of a/b, with the sign of b
+	fnFloorDivide                        // a/b rounded down
+	fnLogitGrad                          // a/(b*(1-b)) of a b between two bounds, else a number
+	fnXlogyGrad                          // a*log(c), and 0 where b is 0 and c is not above it, or a is 0
+	fnXlogyGradU                         // a*b/c
+	fnAtan2Grad                          // a*scale*c/(b*b+c*c)
 	fnLogit                              // log(a/(1-a)) of an a between two bounds, else two numbers
 	fnXlogy                              // a*log(b), and 0 where a is 0 unless b is NaN
 	fnElu                                // a where it is positive, else alpha*(exp(a)-1), both times scale
@@ -158,6 +167,15 @@ var functionNames = [functionCount]string{
 	fnLogSigmoid:       "logSigmoid",
 	fnLogSigmoidGrad:   "logSigmoidGrad",
 	fnLogAddExp:        "logAddExp",
+	fnLogAddExpGrad:    "logAddExpGrad",
+	fnLgamma:           "lgamma",
+	fnFmod:             "fmod",
+	fnRemainder:        "remainder",
+	fnFloorDivide:      "floorDivide",
+	fnLogitGrad:        "logitGrad",
+	fnXlogyGrad:        "xlogyGrad",
+	fnXlogyGradU:       "xlogyGradU",
+	fnAtan2Grad:        "atan2Grad",
 	fnLogit:            "logit",
 	fnXlogy:            "xlogy",
 	fnElu:              "elu",
@@ -310,6 +328,24 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		logSigmoidGradLoop(dst, a, b, c, s)
 	case fnLogAddExp:
 		logAddExpLoop(dst, a, b, c, s)
+	case fnLogAddExpGrad:
+		logAddExpGradLoop(dst, a, b, c, s)
+	case fnLgamma:
+		lgammaLoop(dst, a, b, c, s)
+	case fnFmod:
+		fmodLoop(dst, a, b, c, s)
+	case fnRemainder:
+		remainderLoop(dst, a, b, c, s)
+	case fnFloorDivide:
+		floorDivideLoop(dst, a, b, c, s)
+	case fnLogitGrad:
+		logitGradLoop(dst, a, b, c, s)
+	case fnXlogyGrad:
+		xlogyGradLoop(dst, a, b, c, s)
+	case fnXlogyGradU:
+		xlogyGradULoop(dst, a, b, c, s)
+	case fnAtan2Grad:
+		atan2GradLoop(dst, a, b, c, s)
 	case fnLogit:
 		logitLoop(dst, a, b, c, s)
 	case fnXlogy:
@@ -2187,6 +2223,459 @@ func logAddExpLoop(dst, a, b, _ []float32, _ *functionScalars) {
 	b = b[:len(dst)]
 	for i := range dst {
 		dst[i] = logAddExpElement(a[i], b[i])
+	}
+}
+
+// logAddExpGradElement is a times the derivative of logAddExp(b, c) by b.
+func logAddExpGradElement(a, b, c float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := c
+	v3 := v1 - v2
+	v4 := v3 + v2
+	v5 := v1 - v4
+	v6 := v4 - v3
+	v7 := v6 - v2
+	v8 := v5 + v7
+	v9 := math.Float32bits(v3)
+	v11 := v9 & 0x7fffffff
+	v12 := math.Float32frombits(v11)
+	v14 := v12 < 128
+	v16 := pick[float32](v14, v8, 0)
+	v17 := math.Float32bits(v16)
+	v19 := v9 & 0x80000000
+	v20 := v19 ^ 0x80000000
+	v21 := v17 ^ v20
+	v22 := math.Float32frombits(v21)
+	v23 := v9 | 0x80000000
+	v24 := math.Float32frombits(v23)
+	v26 := most32(-170, v24)
+	v28 := float32(v26 * 1.442695)
+	v29 := float32(math.RoundToEven(float64(v28)))
+	v31 := fnma32(v29, 0.6933594, v26)
+	v33 := fnma32(v29, -0.00021219444, v31)
+	v34 := v31 - v33
+	v35 := fnma32(v29, -0.00021219444, v34)
+	v38 := fma32(0.00019732915, v33, 0.0013935473)
+	v40 := fma32(v38, v33, 0.008333589)
+	v42 := fma32(v40, v33, 0.04166646)
+	v44 := fma32(v42, v33, 0.16666666)
+	v46 := fma32(v44, v33, 0.5)
+	v47 := float32(v33 * v33)
+	v48 := fma32(v47, v46, v35)
+	v50 := v33 + 1
+	v51 := v50 + v48
+	v52 := fma32(v22, v51, v48)
+	v53 := 1 - v50
+	v54 := v53 + v33
+	v55 := v54 + v52
+	v56 := v50 + v55
+	v57 := toInteger32(v29)
+	v58 := uint32(int32(v57) >> 1)
+	v60 := v58 + 0x7f
+	v61 := v60 << 23
+	v62 := math.Float32frombits(v61)
+	v63 := v57 - v58
+	v64 := v63 + 0x7f
+	v65 := v64 << 23
+	v66 := math.Float32frombits(v65)
+	v67 := float32(v56 * v62)
+	v68 := pick[float32](math.Signbit(float64(v3)), v67, 1)
+	v69 := float32(v0 * v68)
+	v70 := fma32(v67, v66, 1)
+	v71 := v69 / v70
+	v73 := v3 < -709.7827
+	v74 := pick[float32](math.Signbit(float64(v3)), v66, 1)
+	v75 := pick[float32](v73, 0, v74)
+	v76 := float32(v71 * v75)
+	return v76
+}
+
+func logAddExpGradLoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = logAddExpGradElement(a[i], b[i], c[i])
+	}
+}
+
+// lgammaElement is log(|gamma(a)|).
+func lgammaElement(a float32) float32 {
+	v0 := float64(a)
+	v1 := math.Float64bits(v0)
+	v3 := v1 & 0x7fffffffffffffff
+	v4 := math.Float64frombits(v3)
+	v6 := v4 >= 2
+	v8 := v4 - 1
+	v9 := pick[float64](v6, v8, v4)
+	v10 := v9 >= 2
+	v11 := v9 - 1
+	v12 := pick[float64](v10, v11, v9)
+	v13 := v12 >= 2
+	v14 := v12 - 1
+	v15 := pick[float64](v13, v14, v12)
+	v16 := float64(1 * v9)
+	v17 := pick[float64](v6, v16, 1)
+	v18 := float64(v17 * v12)
+	v19 := pick[float64](v10, v18, v17)
+	v20 := float64(v19 * v15)
+	v21 := pick[float64](v13, v20, v19)
+	v23 := v4 >= 5
+	v24 := pick[float64](v23, v4, v21)
+	v25 := v4 < 1
+	v26 := pick[float64](v25, v4, v24)
+	v27 := math.Float64bits(v26)
+	v29 := v27 - 0x3fe6a09e00000000
+	v31 := v29 + 0x4000000000000000
+	v32 := v31 >> 52
+	v34 := v32 - 0x400
+	v35 := v34 << 52
+	v36 := v27 - v35
+	v37 := math.Float64frombits(v36)
+	v38 := v37 - 1
+	v39 := v37 + 1
+	v40 := v38 / v39
+	v41 := float64(v40 * v40)
+	v44 := fma64(0.3407521175577688, v41, 0.41167158905242557)
+	v46 := fma64(v44, v41, 0.5770836026611524)
+	v48 := fma64(v46, v41, 0.9617966732564995)
+	v50 := fma64(v48, v41, 2.885390081790145)
+	v52 := v32 | 0x4330000000000000
+	v53 := math.Float64frombits(v52)
+	v55 := v53 - 4.50359962737152e+15
+	v56 := fma64(v40, v50, v55)
+	v58 := v26 < math.Float64frombits(0x7ff0000000000000)
+	v59 := pick[float64](v58, v56, v26)
+	v61 := v26 == 0
+	v63 := pick[float64](v61, math.Float64frombits(0xfff0000000000000), v59)
+	v65 := float64(v63 * 0.6931471805599453)
+	v66 := v15 - 1
+	v67 := pick[float64](v25, v4, v66)
+	v68 := v67 - 1
+	v69 := float64(v67 * v68)
+	v72 := fma64(0.0009349331277864218, v67, -0.006199151473592615)
+	v74 := fma64(v72, v67, 0.019242068892764884)
+	v76 := fma64(v74, v67, -0.03831689128521805)
+	v78 := fma64(v76, v67, 0.05768781092269861)
+	v80 := fma64(v78, v67, -0.07457480456556438)
+	v82 := fma64(v80, v67, 0.09169827724309647)
+	v84 := fma64(v82, v67, -0.11508261010745363)
+	v86 := fma64(v84, v67, 0.15543030950246334)
+	v88 := fma64(v86, v67, -0.24525127145030265)
+	v90 := fma64(v88, v67, 0.577215664501904)
+	v91 := float64(v69 * v90)
+	v92 := 1 / v4
+	v93 := float64(v92 * v92)
+	v96 := fma64(-0.0005952380952380953, v93, 0.0007936507936507937)
+	v98 := fma64(v96, v93, -0.002777777777777778)
+	v100 := fma64(v98, v93, 0.08333333333333333)
+	v102 := 0.9189385332046728 - v4
+	v103 := fma64(v92, v100, v102)
+	v104 := pick[float64](v23, v103, v91)
+	v106 := v4 - 0.5
+	v107 := pick[float64](v23, v106, 1)
+	v109 := pick[float64](v25, -1, v107)
+	v110 := fma64(v109, v65, v104)
+	v111 := float64(math.RoundToEven(float64(v4)))
+	v112 := v4 - v111
+	v113 := float64(v112 * v112)
+	v116 := fma64(-0.002237178600214795, v113, 0.02611743763397087)
+	v118 := fma64(v116, v113, -0.19074789529025588)
+	v120 := fma64(v118, v113, 0.8117421954830587)
+	v122 := fma64(v120, v113, -1.64493406192812)
+	v124 := fma64(v122, v113, 0.9999999999829191)
+	v125 := math.Float64bits(v112)
+	v126 := v125 & 0x7fffffffffffffff
+	v127 := math.Float64frombits(v126)
+	v128 := float64(v4 * v127)
+	v129 := float64(v128 * v124)
+	v130 := math.Float64bits(v129)
+	v131 := v130 - 0x3fe6a09e00000000
+	v132 := v131 + 0x4000000000000000
+	v133 := v132 >> 52
+	v134 := v133 - 0x400
+	v135 := v134 << 52
+	v136 := v130 - v135
+	v137 := math.Float64frombits(v136)
+	v138 := v137 - 1
+	v139 := v137 + 1
+	v140 := v138 / v139
+	v141 := float64(v140 * v140)
+	v142 := fma64(0.3407521175577688, v141, 0.41167158905242557)
+	v143 := fma64(v142, v141, 0.5770836026611524)
+	v144 := fma64(v143, v141, 0.9617966732564995)
+	v145 := fma64(v144, v141, 2.885390081790145)
+	v146 := v133 | 0x4330000000000000
+	v147 := math.Float64frombits(v146)
+	v148 := v147 - 4.50359962737152e+15
+	v149 := fma64(v140, v145, v148)
+	v150 := v129 < math.Float64frombits(0x7ff0000000000000)
+	v151 := pick[float64](v150, v149, v129)
+	v152 := v129 == 0
+	v153 := pick[float64](v152, math.Float64frombits(0xfff0000000000000), v151)
+	v154 := float64(v153 * 0.6931471805599453)
+	v155 := math.Float64bits(v154)
+	v157 := v155 ^ 0x8000000000000000
+	v158 := math.Float64frombits(v157)
+	v159 := v158 - v110
+	v160 := v0 < 0
+	v161 := pick[float64](v160, v159, v110)
+	v162 := v4 == math.Float64frombits(0x7ff0000000000000)
+	v163 := pick[float64](v162, v4, v161)
+	return float32(v163)
+}
+
+func lgammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = lgammaElement(a[i])
+	}
+}
+
+// fmodElement is what is left of a/b, with the sign of a.
+func fmodElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := math.Float32bits(v0)
+	v4 := v2 & 0x7fffffff
+	v5 := math.Float32frombits(v4)
+	v6 := math.Float32bits(v1)
+	v7 := v6 & 0x7fffffff
+	v8 := math.Float32frombits(v7)
+	v9 := v5 / v8
+	v10 := float32(math.Trunc(float64(v9)))
+	v11 := fnma32(v10, v8, v5)
+	v13 := v11 < 0
+	v15 := v10 < 4.194304e+06
+	v16 := v11 + v8
+	v17 := pick[float32](v13, v16, v11)
+	v19 := pick[float32](v15, v17, math.Float32frombits(0x7fc00000))
+	v21 := v2 & 0x80000000
+	v22 := math.Float32bits(v19)
+	v23 := v22 | v21
+	v24 := math.Float32frombits(v23)
+	return v24
+}
+
+func fmodLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = fmodElement(a[i], b[i])
+	}
+}
+
+// remainderElement is what is left of a/b, with the sign of b.
+func remainderElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := math.Float32bits(v0)
+	v4 := v2 & 0x7fffffff
+	v5 := math.Float32frombits(v4)
+	v6 := math.Float32bits(v1)
+	v7 := v6 & 0x7fffffff
+	v8 := math.Float32frombits(v7)
+	v9 := v5 / v8
+	v10 := float32(math.Trunc(float64(v9)))
+	v11 := fnma32(v10, v8, v5)
+	v13 := v11 < 0
+	v15 := v10 < 4.194304e+06
+	v16 := v11 + v8
+	v17 := pick[float32](v13, v16, v11)
+	v19 := pick[float32](v15, v17, math.Float32frombits(0x7fc00000))
+	v21 := v2 & 0x80000000
+	v22 := math.Float32bits(v19)
+	v23 := v22 | v21
+	v24 := math.Float32frombits(v23)
+	v25 := v24 == 0
+	v26 := v2 ^ v6
+	v27 := math.Float32frombits(v26)
+	v28 := v24 + v1
+	v29 := pick[float32](math.Signbit(float64(v27)), v28, v24)
+	v30 := pick[float32](v25, v24, v29)
+	return v30
+}
+
+func remainderLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = remainderElement(a[i], b[i])
+	}
+}
+
+// floorDivideElement is a/b rounded down.
+func floorDivideElement(a, b float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := math.Float32bits(v0)
+	v4 := v2 & 0x7fffffff
+	v5 := math.Float32frombits(v4)
+	v6 := math.Float32bits(v1)
+	v7 := v6 & 0x7fffffff
+	v8 := math.Float32frombits(v7)
+	v9 := v5 / v8
+	v10 := float32(math.Trunc(float64(v9)))
+	v11 := fnma32(v10, v8, v5)
+	v13 := v11 < 0
+	v15 := v10 < 4.194304e+06
+	v16 := v11 + v8
+	v17 := pick[float32](v13, v16, v11)
+	v19 := v10 - 1
+	v20 := pick[float32](v13, v19, v10)
+	v22 := pick[float32](v15, v17, math.Float32frombits(0x7fc00000))
+	v23 := v2 ^ v6
+	v24 := math.Float32frombits(v23)
+	v25 := math.Float32bits(v24)
+	v27 := v25 & 0x80000000
+	v28 := math.Float32bits(v20)
+	v29 := v28 | v27
+	v30 := math.Float32frombits(v29)
+	v31 := v30 - 1
+	v32 := pick[float32](math.Signbit(float64(v24)), v31, v30)
+	v33 := v22 == 0
+	v34 := pick[float32](v33, v30, v32)
+	v35 := v22 == v22
+	v36 := pick[float32](v35, v34, v22)
+	return v36
+}
+
+func floorDivideLoop(dst, a, b, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = floorDivideElement(a[i], b[i])
+	}
+}
+
+// logitGradElement is a/(b*(1-b)) of a b between two bounds, else a number.
+func logitGradElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v3 := 1 - v1
+	v4 := float32(v1 * v3)
+	v5 := v0 / v4
+	v6 := s[0]
+	v7 := v1 < v6
+	v8 := s[2]
+	v9 := pick[float32](v7, v8, v5)
+	v10 := s[1]
+	v11 := v1 > v10
+	v12 := pick[float32](v11, v8, v9)
+	return v12
+}
+
+func logitGradLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = logitGradElement(a[i], b[i], &s.narrow)
+	}
+}
+
+// xlogyGradElement is a*log(c), and 0 where b is 0 and c is not above it, or a is 0.
+func xlogyGradElement(a, b, c float32) float32 {
+	v0 := c
+	v2 := v0 < 1.1754944e-38
+	v4 := float32(v0 * 8.388608e+06)
+	v5 := pick[float32](v2, v4, v0)
+	v6 := math.Float32bits(v5)
+	v8 := v6 - 0x3f400000
+	v9 := uint32(int32(v8) >> 23)
+	v10 := v9 << 23
+	v11 := v6 - v10
+	v12 := math.Float32frombits(v11)
+	v14 := v12 - 1
+	v15 := float32(v14 * v14)
+	v16 := float32(v15 * v14)
+	v19 := fma32(-0.045074806, v14, 0.104630224)
+	v21 := fma32(v19, v14, -0.13161193)
+	v23 := fma32(v21, v14, 0.14478394)
+	v25 := fma32(v23, v14, -0.16647312)
+	v27 := fma32(v25, v14, 0.19990861)
+	v29 := fma32(v27, v14, -0.25000095)
+	v31 := fma32(v29, v14, 0.3333345)
+	v32 := float32(v16 * v31)
+	v33 := float32(int32(v9))
+	v34 := maskBits32(v2)
+	v36 := math.Float32bits(23)
+	v37 := v34 & v36
+	v38 := math.Float32frombits(v37)
+	v39 := v33 - v38
+	v41 := fma32(v39, -0.00021219444, v32)
+	v43 := fnma32(0.5, v15, v41)
+	v44 := v14 + v43
+	v46 := fma32(v39, 0.6933594, v44)
+	v48 := v0 < math.Float32frombits(0x7f800000)
+	v49 := pick[float32](v48, v46, v0)
+	v51 := v0 < 0
+	v53 := pick[float32](v51, math.Float32frombits(0x7fc00000), v49)
+	v54 := v0 == 0
+	v56 := pick[float32](v54, math.Float32frombits(0xff800000), v53)
+	v57 := a
+	v58 := float32(v57 * v56)
+	v59 := v57 == 0
+	v60 := v0 == v0
+	v61 := v59 && v60
+	v62 := pick[float32](v61, 0, v58)
+	v63 := b
+	v64 := v63 == 0
+	v65 := v0 <= 0
+	v66 := v64 && v65
+	v67 := pick[float32](v66, 0, v62)
+	return v67
+}
+
+func xlogyGradLoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = xlogyGradElement(a[i], b[i], c[i])
+	}
+}
+
+// xlogyGradUElement is a*b/c.
+func xlogyGradUElement(a, b, c float32) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v2 := float64(v0 * v1)
+	v3 := float64(c)
+	v4 := v2 / v3
+	return float32(v4)
+}
+
+func xlogyGradULoop(dst, a, b, c []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = xlogyGradUElement(a[i], b[i], c[i])
+	}
+}
+
+// atan2GradElement is a*scale*c/(b*b+c*c).
+func atan2GradElement(a, b, c float32, s *[4]float64) float32 {
+	v0 := float64(a)
+	v1 := float64(b)
+	v2 := float64(c)
+	v3 := s[0]
+	v4 := float64(v0 * v3)
+	v5 := float64(v4 * v2)
+	v6 := float64(v1 * v1)
+	v7 := float64(v2 * v2)
+	v8 := v6 + v7
+	v9 := v5 / v8
+	return float32(v9)
+}
+
+func atan2GradLoop(dst, a, b, c []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	c = c[:len(dst)]
+	for i := range dst {
+		dst[i] = atan2GradElement(a[i], b[i], c[i], &s.wide)
 	}
 }
 

@@ -1,39 +1,18 @@
 package cpu
 
-import (
-	words "encoding/binary"
+import "github.com/cistern-ml/cistern/kernels/op"
 
-	"github.com/cistern-ml/cistern/kernels/op"
-)
+// Logic of bools, which are 0 or 1.
 
-// Logic of bools, which are 0 or 1, eight at a time.
+func and(dst, a, b []uint8, _ *op.Call)   { logical(&andBits, dst, a, b) }
+func or(dst, a, b []uint8, _ *op.Call)    { logical(&orBits, dst, a, b) }
+func xor(dst, a, b []uint8, _ *op.Call)   { logical(&xorBits, dst, a, b) }
+func alike(dst, a, b []uint8, _ *op.Call) { logical(&eqBool, dst, a, b) }
+func negated(dst, a []uint8, _ *op.Call)  { logical(&notBool, dst, a, a) }
 
-func and(dst, a, b []uint8, _ *op.Call) {
-	for len(dst) >= 8 {
-		words.NativeEndian.PutUint64(dst, words.NativeEndian.Uint64(a)&words.NativeEndian.Uint64(b))
-		dst, a, b = dst[8:], a[8:], b[8:]
-	}
-	for i := range dst {
-		dst[i] = a[i] & b[i]
-	}
-}
-
-func or(dst, a, b []uint8, _ *op.Call) {
-	for len(dst) >= 8 {
-		words.NativeEndian.PutUint64(dst, words.NativeEndian.Uint64(a)|words.NativeEndian.Uint64(b))
-		dst, a, b = dst[8:], a[8:], b[8:]
-	}
-	for i := range dst {
-		dst[i] = a[i] | b[i]
-	}
-}
-
-func xor(dst, a, b []uint8, _ *op.Call) {
-	for len(dst) >= 8 {
-		words.NativeEndian.PutUint64(dst, words.NativeEndian.Uint64(a)^words.NativeEndian.Uint64(b))
-		dst, a, b = dst[8:], a[8:], b[8:]
-	}
-	for i := range dst {
-		dst[i] = a[i] ^ b[i]
+func logical(m *bitLogic, dst, a, b []uint8) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := logicOf(m, dst, a, b); i < len(dst); i++ {
+		dst[i] = a[i]&b[i]&uint8(m[0]) ^ a[i]&uint8(m[1]) ^ b[i]&uint8(m[2]) ^ uint8(m[3])
 	}
 }

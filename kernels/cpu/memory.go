@@ -81,6 +81,11 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*sizeOf(s[0]))
 }
 
+// elementsAs is memory as n elements of another type.
+func elementsAs[T any](memory []byte, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&memory[0])), n)
+}
+
 // offsetElements is the place n elements after p, which lies in the same memory; n may be negative.
 func offsetElements[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), n*int(unsafe.Sizeof(*p))))

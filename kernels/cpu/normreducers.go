@@ -116,16 +116,56 @@ func logSumExpReducer[T float]() reducer[T, exps, T] {
 				}
 				return acc
 			}
-			return acc.with(m, fourSums(v, func(x float64) float64 { return exp(x - m) }), exp)
+			return acc.with(m, expsRelative(v, T(m)), exp)
 		},
 		merge: func(acc []exps, row []T) {
 			row = row[:len(acc)]
+			if narrow, ok := any(row).([]float32); ok {
+				mergeExps(acc, narrow)
+				return
+			}
 			for i := range acc {
 				acc[i] = acc[i].with(float64(row[i]), 1, exp)
 			}
 		},
 		join:   func(a, b exps) exps { return a.with(b.most, b.sum, exp) },
 		finish: func(acc exps, _ int) T { return T(acc.most + math.Log(acc.sum)) },
+	}
+}
+
+// expsRelative is the sum of exp(x-m).
+func expsRelative[T float](v []T, m T) (sum float64) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for tmp := scratchBuffer[T](s, 0, rowGroup); len(v) > 0; {
+		n := min(len(v), rowGroup)
+		sum += expSumGroup(tmp[:n], v[:n], m)
+		v = v[n:]
+	}
+	return sum
+}
+
+// mergeExps takes in one exponential for each sum: of numbers that are not above the greatest so far by vectors, and the few that are one by one, so that the
+// errors of what is rescaled do not add up.
+func mergeExps(acc []exps, row []float32) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for len(acc) > 0 {
+		n := min(len(acc), chunk)
+		below := scratchBuffer[float32](s, 0, n)
+		for i := range below {
+			below[i] = row[i] - float32(acc[i].most)
+		}
+		apply(fnExp, below, below, nil, nil, nil)
+		for i, e := range below {
+			a := &acc[i]
+			if x := float64(row[i]); x <= a.most && a.most <= math.MaxFloat32 {
+				a.sum += float64(e)
+			} else {
+				*a = a.with(x, 1, expNarrow)
+			}
+		}
+		acc, row = acc[n:], row[n:]
 	}
 }
 

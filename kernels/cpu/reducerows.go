@@ -18,12 +18,32 @@ func mergeFours[T float](acc []float64, rows []T, ld, fours int) {
 		vector.mergeSums(fours, n, &acc[0], &f[0], 4*ld)
 		acc, rows = acc[n:], rows[n:]
 	}
+	if wide, ok := any(rows).([]float64); ok && vector.addWords[0] != nil && len(acc) >= 8 {
+		n := mergeFoursWide(acc, wide, ld, fours)
+		acc, rows = acc[n:], rows[n:]
+	}
 	for ; fours > 0 && len(acc) > 0; fours-- {
 		for i := range acc {
 			acc[i] += float64((rows[i] + rows[ld+i]) + (rows[2*ld+i] + rows[3*ld+i]))
 		}
 		rows = rows[min(4*ld, len(rows)):]
 	}
+}
+
+// mergeFoursWide is mergeFours of as many columns as vectors take, and says how many.
+func mergeFoursWide(acc, rows []float64, ld, fours int) int {
+	n := len(acc) &^ 7
+	s := takeScratch()
+	defer scratches.Put(s)
+	x, y, add := scratchBuffer[float64](s, 0, n), scratchBuffer[float64](s, 1, n), vector.addWords[0]
+	for k := range fours {
+		four := rows[4*k*ld:]
+		words(add, x, four, four[ld:])
+		words(add, y, four[2*ld:], four[3*ld:])
+		words(add, x, x, y)
+		words(add, acc[:n], acc, x)
+	}
+	return n
 }
 
 // spoiltSums reports whether a sum is not finite: four elements may be beyond the range of float32 whose sum with others is not.

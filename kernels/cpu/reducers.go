@@ -20,16 +20,69 @@ func meanReducer[T float]() reducer[T, float64, T] {
 
 func intSumReducer[T integer]() reducer[T, int64, int64] {
 	return reducer[T, int64, int64]{
-		fold: func(acc int64, v []T) int64 {
-			for _, x := range v {
-				acc += int64(x)
-			}
-			return acc
-		},
-		merge:  mergeSum[T, int64],
+		fold:   foldIntegers[T],
+		merge:  mergeIntegers[T],
 		join:   func(a, b int64) int64 { return a + b },
 		finish: func(acc int64, _ int) int64 { return acc },
 	}
+}
+
+// foldIntegers keeps four sums, so that additions need not wait for each other.
+func foldIntegers[T integer](acc int64, v []T) int64 {
+	if wide, ok := any(v).([]int64); ok && len(v) >= 32 && vector.foldAdd != nil {
+		s := takeScratch()
+		defer scratches.Put(s)
+		few, rest := spread(vector.foldAdd, 0, wide, s)
+		for _, x := range few {
+			acc += x
+		}
+		return foldIntegers(acc, rest)
+	}
+	var s [4]int64
+	for ; len(v) >= 4; v = v[4:] {
+		s[0] += int64(v[0])
+		s[1] += int64(v[1])
+		s[2] += int64(v[2])
+		s[3] += int64(v[3])
+	}
+	for _, x := range v {
+		acc += int64(x)
+	}
+	return acc + s[0] + s[1] + s[2] + s[3]
+}
+
+// mergeIntegers adds a row as int64.
+func mergeIntegers[T integer](acc []int64, row []T) {
+	if len(acc) == 0 {
+		return
+	}
+	n := 0
+	switch row := any(row).(type) {
+	case []int64:
+		n = words(vector.addWords[1], acc, acc, row)
+	case []int32:
+		n = mergeWidened(acc, castInt32, 4, bytesOf(row))
+	case []uint8:
+		n = mergeWidened(acc, castUint8, 1, row)
+	}
+	mergeSum(acc[n:], row[n:])
+}
+
+// mergeWidened adds as many elements of a row of smaller integers as vectors take, and says how many.
+func mergeWidened(acc []int64, from castKind, size int, row []byte) int {
+	n := len(acc) &^ 7
+	if vector.logic == nil {
+		return 0
+	}
+	s := takeScratch()
+	defer scratches.Put(s)
+	wide := scratchBuffer[int64](s, 1, chunk)
+	for done := 0; done < n; done += chunk {
+		m := min(n-done, chunk)
+		castChunk(from, castInt64, m, bytesOf(wide), row[done*size:], s)
+		words(vector.addWords[1], acc[done:][:m], acc[done:], wide)
+	}
+	return n
 }
 
 // sumGroupSize is the number of elements that are added in one pass.
@@ -55,6 +108,8 @@ func sumGroup[T float](v []T) float64 {
 	var s float64
 	if f, ok := any(v).([]float32); ok && vector.sum != nil && n > 0 {
 		s = vector.sum(n, &f[0])
+	} else if f, ok := any(v).([]float64); ok && vector.sumWide != nil && n > 0 {
+		s = vector.sumWide(n, &f[0])
 	} else {
 		s = sixteenSums(v[:n])
 	}
@@ -114,6 +169,20 @@ func mergeSum[T number, A float64 | int64](acc []A, row []T) {
 func floatProdReducer[T float]() reducer[T, float64, T] {
 	r := prodReducer[T, float64, T]()
 	r.fold = foldProd[T]
+	inOrder := r.merge
+	r.merge = func(acc []float64, row []T) {
+		switch f := any(row).(type) {
+		case []float32:
+			if n := len(acc) &^ 7; n > 0 && vector.mergeProd != nil {
+				vector.mergeProd(n, &acc[0], &f[0])
+				acc, row = acc[n:], row[n:]
+			}
+		case []float64:
+			n := words(vector.mulWords[0], acc, acc, f)
+			acc, row = acc[n:], row[n:]
+		}
+		inOrder(acc, row)
+	}
 	return r
 }
 
@@ -149,14 +218,21 @@ func prodGroup[T float](v []T) float64 {
 	return prodInOrder(s, v[n:])
 }
 
-// sixteenProducts is the product of v, a multiple of sixteen elements, of sixteen parts by place.
+// sixteenProducts is the product of v, a multiple of sixteen elements, of sixteen parts by place, to which the product of two neighbours goes at once.
 func sixteenProducts[T float](v []T) float64 {
 	var s [16]float64
 	for k, x := range v[:16] {
 		s[k] = float64(x)
 	}
-	for v = v[16:]; len(v) > 0; v = v[16:] {
+	v = v[16:]
+	for ; len(v) >= 32; v = v[32:] {
+		b := v[16:32]
 		for k, x := range v[:16] {
+			s[k] *= float64(x) * float64(b[k])
+		}
+	}
+	if len(v) > 0 {
+		for k, x := range v {
 			s[k] *= float64(x)
 		}
 	}
@@ -222,6 +298,10 @@ func minReducer[T number]() reducer[T, T, T] {
 // mergeMax and mergeMin keep a NaN.
 
 func mergeMax[T number](acc, row []T) {
+	if wide, ok := any(acc).([]float64); ok {
+		n := words(vector.maxWords[0], wide, wide, any(row).([]float64))
+		acc, row = acc[n:], row[n:]
+	}
 	if f, ok := any(acc).([]float32); ok && vector.mergeMax != nil && len(f) >= 8 {
 		n := len(f) &^ 7
 		vector.mergeMax(n, &f[0], &any(row).([]float32)[0])
@@ -236,6 +316,10 @@ func mergeMax[T number](acc, row []T) {
 }
 
 func mergeMin[T number](acc, row []T) {
+	if wide, ok := any(acc).([]float64); ok {
+		n := words(vector.minWords[0], wide, wide, any(row).([]float64))
+		acc, row = acc[n:], row[n:]
+	}
 	if f, ok := any(acc).([]float32); ok && vector.mergeMin != nil && len(f) >= 8 {
 		n := len(f) &^ 7
 		vector.mergeMin(n, &f[0], &any(row).([]float32)[0])
@@ -251,6 +335,10 @@ func mergeMin[T number](acc, row []T) {
 
 // maxOf is the largest of m and v, or NaN.
 func maxOf[T number](m T, v []T) T {
+	if wide, ok := any(v).([]float64); ok && len(v) >= 32 && vector.foldMax != nil {
+		few, rest := mostWide(vector.foldMax, maxOf[float64], float64(m), wide)
+		m, v = T(few), v[len(v)-len(rest):]
+	}
 	if f, ok := any(v).([]float32); ok && vector.max != nil && len(f) >= 32 {
 		n := len(f) &^ 31
 		m = max(m, T(vector.max(n, &f[0])))
@@ -270,8 +358,29 @@ func maxOf[T number](m T, v []T) T {
 	return m
 }
 
+// spread takes elements of 8 bytes, 16 at least, into sixteen of the scratch, by place. It leaves those behind the last whole group.
+func spread[T float64 | int64](f func(n int, acc, v *byte), start T, v []T, s *scratch) (few, rest []T) {
+	few = scratchBuffer[T](s, 0, 16)
+	fillSlice(few, start)
+	n := len(v) &^ 15
+	f(8*n, &bytesOf(few)[0], &bytesOf(v)[0])
+	return few, v[n:]
+}
+
+// mostWide is the extreme of all whole groups of sixteen, and what is left.
+func mostWide(f func(n int, acc, v *byte), most func(m float64, v []float64) float64, m float64, v []float64) (float64, []float64) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	few, rest := spread(f, m, v, s)
+	return most(m, few), rest
+}
+
 // minOf is the least of m and v, or NaN.
 func minOf[T number](m T, v []T) T {
+	if wide, ok := any(v).([]float64); ok && len(v) >= 32 && vector.foldMin != nil {
+		few, rest := mostWide(vector.foldMin, minOf[float64], float64(m), wide)
+		m, v = T(few), v[len(v)-len(rest):]
+	}
 	if f, ok := any(v).([]float32); ok && vector.min != nil && len(f) >= 32 {
 		n := len(f) &^ 31
 		m = min(m, T(vector.min(n, &f[0])))

@@ -32,6 +32,7 @@ func Rows() []op.Row {
 		all = append(all, l...)
 	}
 	withMixed(all)
+	withWords(all)
 	return append(all, castManyRow(all), addMixedRow(), matMulActRow(all), linearWeightGradRow(all))
 }
 

@@ -12,26 +12,25 @@ import (
 // scanJob is one call in work: T is the type of computation, A of the accumulator, D of the result. It is a job over rows,
 // which takes neighbouring rows together if their elements are nearer to each other than those of one row.
 type scanJob[T, A, D any] struct {
-	loop    loop // over the first elements of the rows: output, input
-	in      accessor[T]
-	out     accessor[D]
-	start   A
-	step    func(acc A, v T) (A, D)
-	four    func(r0, r1, r2, r3 []D, v0, v1, v2, v3 []T) // scans four rows, whose sums need not wait for each other; nil for most operations
+	loop loop // over the first elements of the rows: output, input
+	in   accessor[T]
+	out  accessor[D]
+	running[T, A, D]
 	columns int
 	stride  [2]int // of the last dimension
 }
 
-// scan makes the Func of a running reduction.
-func scan[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A, v T) (A, D)) op.Func {
-	return scanByFour(in, out, start, step, nil)
+// running is an operation: what its accumulators begin with, and its loops.
+type running[T, A, D any] struct {
+	start  A
+	along  func(acc A, dst []D, v []T) A                // scans a row
+	across func(acc []A, dst []D, v []T)                // takes the next element of each row in
+	four   func(r0, r1, r2, r3 []D, v0, v1, v2, v3 []T) // scans four rows, whose results need not wait for each other; nil where one is as fast
 }
 
-// scanByFour is scan with a loop for four rows.
-func scanByFour[T, A, D any](in accessor[T], out accessor[D], start A, step func(acc A, v T) (A, D),
-	four func(r0, r1, r2, r3 []D, v0, v1, v2, v3 []T),
-) op.Func {
-	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, start: start, step: step, four: four} }}
+// scan makes the Func of a running reduction.
+func scan[T, A, D any](in accessor[T], out accessor[D], r running[T, A, D]) op.Func {
+	pool := &sync.Pool{New: func() any { return &scanJob[T, A, D]{in: in, out: out, running: r} }}
 	return func(c *op.Call) error {
 		j := pool.Get().(*scanJob[T, A, D])
 		dst, a := c.Out[0], [1]op.View{c.In[0]}
@@ -59,7 +58,7 @@ func (j *scanJob[T, A, D]) run(lo, hi int) {
 		switch {
 		case n >= 8 && absInt(in) < absInt(j.stride[1]):
 			j.tile(n, to, out, from, in, s)
-		case n >= 4 && j.four != nil && j.in.direct && j.out.direct && j.stride == [2]int{1, 1}:
+		case n >= 4 && j.four != nil && j.straight():
 			n = 4
 			j.rows(to, out, from, in)
 		default:
@@ -69,6 +68,11 @@ func (j *scanJob[T, A, D]) run(lo, hi int) {
 		w.skip(n)
 		lo += n
 	}
+}
+
+// straight reports whether rows lie in memory as they are computed with.
+func (j *scanJob[T, A, D]) straight() bool {
+	return j.in.direct && j.out.direct && j.stride == [2]int{1, 1}
 }
 
 // rows scans four rows whose elements lie side by side.
@@ -87,12 +91,15 @@ func (j *scanJob[T, A, D]) row(to, from device.Ptr, s *scratch) {
 	acc := j.start
 	for i := 0; i < j.columns; i += chunk {
 		n := min(chunk, j.columns-i)
-		v, r := scratchBuffer[T](s, 0, n), scratchBuffer[D](s, 1, n)
-		j.in.load(v, offset(from, i*j.stride[1], j.in.size), j.stride[1])
-		for k := range v {
-			acc, r[k] = j.step(acc, v[k])
+		p, to := offset(from, i*j.stride[1], j.in.size), offset(to, i*j.stride[0], j.out.size)
+		if j.straight() {
+			acc = j.along(acc, slice[D](to, n), slice[T](p, n))
+			continue
 		}
-		j.out.store(offset(to, i*j.stride[0], j.out.size), j.stride[0], r)
+		v, r := scratchBuffer[T](s, 0, n), scratchBuffer[D](s, 1, n)
+		j.in.load(v, p, j.stride[1])
+		acc = j.along(acc, r, v)
+		j.out.store(to, j.stride[0], r)
 	}
 }
 
@@ -102,15 +109,61 @@ func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, 
 	fillSlice(acc, j.start)
 	for i := range j.columns {
 		j.in.load(v, offset(from, i*j.stride[1], j.in.size), in)
-		for k := range v {
-			acc[k], r[k] = j.step(acc[k], v[k])
-		}
+		j.across(acc, r, v)
 		j.out.store(offset(to, i*j.stride[0], j.out.size), out, r)
 	}
 }
 
 func cumSum[T float](l accessor[T]) op.Func {
-	return scanByFour(l, l, 0, func(acc float64, v T) (float64, T) { acc += float64(v); return acc, T(acc) }, cumSumFour[T])
+	return scan(l, l, running[T, float64, T]{along: sumsAlong[T, float64, T], across: sumsAcross[T, float64, T], four: cumSumFour[T]})
+}
+
+func intCumSum[T integer](l accessor[T]) op.Func {
+	return scan(l, wordAccessor[int64](), running[T, int64, int64]{along: sumsAlong[T, int64, int64], across: sumsAcross[T, int64, int64]})
+}
+
+func cumProd[T float](l accessor[T]) op.Func {
+	return scan(l, l, running[T, float64, T]{start: 1, along: productsAlong[T, float64, T], across: productsAcross[T, float64, T], four: cumProdFour[T]})
+}
+
+func intCumProd[T integer](l accessor[T]) op.Func {
+	return scan(l, wordAccessor[int64](), running[T, int64, int64]{start: 1, along: productsAlong[T, int64, int64], across: productsAcross[T, int64, int64]})
+}
+
+// The loops. Their results have another type than sums and products.
+
+func sumsAlong[T, A, D number](acc A, dst []D, v []T) A {
+	dst = dst[:len(v)]
+	for i, x := range v {
+		acc += A(x)
+		dst[i] = D(acc)
+	}
+	return acc
+}
+
+func sumsAcross[T, A, D number](acc []A, dst []D, v []T) {
+	dst, acc = dst[:len(v)], acc[:len(v)]
+	for i, x := range v {
+		a := acc[i] + A(x)
+		acc[i], dst[i] = a, D(a)
+	}
+}
+
+func productsAlong[T, A, D number](acc A, dst []D, v []T) A {
+	dst = dst[:len(v)]
+	for i, x := range v {
+		acc *= A(x)
+		dst[i] = D(acc)
+	}
+	return acc
+}
+
+func productsAcross[T, A, D number](acc []A, dst []D, v []T) {
+	dst, acc = dst[:len(v)], acc[:len(v)]
+	for i, x := range v {
+		a := acc[i] * A(x)
+		acc[i], dst[i] = a, D(a)
+	}
 }
 
 func cumSumFour[T float](r0, r1, r2, r3, v0, v1, v2, v3 []T) {
@@ -127,16 +180,18 @@ func cumSumFour[T float](r0, r1, r2, r3, v0, v1, v2, v3 []T) {
 	}
 }
 
-func cumProd[T float](l accessor[T]) op.Func {
-	return scan(l, l, 1, func(acc float64, v T) (float64, T) { acc *= float64(v); return acc, T(acc) })
-}
-
-func intCumSum[T integer](l accessor[T]) op.Func {
-	return scan(l, wordAccessor[int64](), 0, func(acc int64, v T) (int64, int64) { acc += int64(v); return acc, acc })
-}
-
-func intCumProd[T integer](l accessor[T]) op.Func {
-	return scan(l, wordAccessor[int64](), 1, func(acc int64, v T) (int64, int64) { acc *= int64(v); return acc, acc })
+func cumProdFour[T float](r0, r1, r2, r3, v0, v1, v2, v3 []T) {
+	n := len(v0)
+	v1, v2, v3 = v1[:n], v2[:n], v3[:n]
+	r0, r1, r2, r3 = r0[:n], r1[:n], r2[:n], r3[:n]
+	p0, p1, p2, p3 := 1.0, 1.0, 1.0, 1.0
+	for i, v := range v0 {
+		p0 *= float64(v)
+		p1 *= float64(v1[i])
+		p2 *= float64(v2[i])
+		p3 *= float64(v3[i])
+		r0[i], r1[i], r2[i], r3[i] = T(p0), T(p1), T(p2), T(p3)
+	}
 }
 
 // scanGrad is one CumProdGrad in work. It is a job over rows, each of which it walks from its end.

@@ -14,7 +14,6 @@ type vectorLoops struct {
 	divScalar            func(n int, dst, a *float32, s float32)
 	relu                 func(n int, dst, a *float32)
 	reluGrad             func(n int, dst, a, b *float32)
-	fill                 func(n int, dst *float32, v float32)
 	mergeSum             func(n int, acc *float64, row *float32)
 	evenOdd              func(n int, even, odd, src *float32) // n of either
 	mergeMax, mergeMin   func(n int, acc, row *float32)
@@ -48,6 +47,20 @@ type vectorLoops struct {
 	// rows of a multiple of 16 elements, and of 32, ld bytes apart
 	sumRows          func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
+
+	// multiples of 64 bytes of elements of other types (words.go), and of 32 bytes for logic
+	addWords, subWords, mulWords, divWords, sqrtWords wordLoops
+	maxWords, minWords, absWords, negWords            wordLoops
+	logic                                             func(n int, dst, a, b *byte, m *[4]uint64)
+
+	// into sixteen elements of 8 bytes, by place, for multiples of 128 bytes: sums of int64 and extremes of float64
+	foldAdd, foldMax, foldMin func(n int, acc, v *byte)
+
+	// multiples of 8 elements: conversions, and products in float64 with a row. truncate reports what no int32 is
+	casts     [castKinds][castKinds]func(n int, dst, src *byte)
+	truncate  func(n int, dst, src *byte) int
+	mergeProd func(n int, acc *float64, row *float32)
+	sumWide   func(n int, v *float64) float64 // multiples of 16
 
 	// multiples of 16, 16, 16 and 32
 	squares  func(n int, x *float32, mean float32) float64

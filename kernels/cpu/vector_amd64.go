@@ -97,9 +97,6 @@ func mergeMaxAVX2(n int, acc, row *float32)
 func mergeMinAVX2(n int, acc, row *float32)
 
 //go:noescape
-func fillAVX2(n int, dst *float32, v float32)
-
-//go:noescape
 func maxAVX2(n int, v *float32) float32
 
 //go:noescape
@@ -162,6 +159,116 @@ func adamAVX2(n int, p, m, v, grad *float32, c *adamScalars[float32])
 //go:noescape
 func philoxAVX2(n int, dst *uint32, key, first uint64, s uint32)
 
+// Those of other types, and conversions, are in words_avx2_amd64.s.
+
+//go:noescape
+func addFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func mulFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func divFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func sqrtFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func maximumFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func minimumFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func absFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func negFloat64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func absInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func negInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func absInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func negInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func addInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func subInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func addInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func subInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func mulInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func logicAVX2(n int, dst, a, b *byte, m *[4]uint64)
+
+//go:noescape
+func uint8ToInt32AVX2(n int, dst, src *byte)
+
+//go:noescape
+func uint8ToFloat32AVX2(n int, dst, src *byte)
+
+//go:noescape
+func int32ToFloat32AVX2(n int, dst, src *byte)
+
+//go:noescape
+func int32ToInt64AVX2(n int, dst, src *byte)
+
+//go:noescape
+func int32ToFloat64AVX2(n int, dst, src *byte)
+
+//go:noescape
+func float32ToFloat64AVX2(n int, dst, src *byte)
+
+//go:noescape
+func float64ToFloat32AVX2(n int, dst, src *byte)
+
+//go:noescape
+func int64ToInt32AVX2(n int, dst, src *byte)
+
+//go:noescape
+func int32ToUint8AVX2(n int, dst, src *byte)
+
+//go:noescape
+func float32ToBoolAVX2(n int, dst, src *byte)
+
+//go:noescape
+func int32ToBoolAVX2(n int, dst, src *byte)
+
+//go:noescape
+func int64ToBoolAVX2(n int, dst, src *byte)
+
+//go:noescape
+func foldAddInt64AVX2(n int, acc, v *byte)
+
+//go:noescape
+func foldMaxFloat64AVX2(n int, acc, v *byte)
+
+//go:noescape
+func foldMinFloat64AVX2(n int, acc, v *byte)
+
+//go:noescape
+func float32ToInt32AVX2(n int, dst, src *byte) int
+
+//go:noescape
+func sumFloat64AVX2(n int, v *float64) float64
+
+//go:noescape
+func mergeProdAVX2(n int, acc *float64, row *float32)
+
 func init() {
 	if !cpu.X86.HasAVX2 {
 		return
@@ -173,7 +280,7 @@ func init() {
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
 		mergeSums: mergeSumsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
-		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2, fill: fillAVX2,
+		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
@@ -181,8 +288,27 @@ func init() {
 		sgd: sgdAVX2, adam: adamAVX2,
 		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
 	}
+	vector.setWords()
 	if cpu.X86.HasFMA {
 		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2
 		vector.taps, vector.tapDots = tapsAVX2, tapDotsAVX2
 	}
+}
+
+func (v *vectorLoops) setWords() {
+	v.addWords = wordLoops{addFloat64AVX2, addInt64AVX2, addInt32AVX2}
+	v.subWords = wordLoops{nil, subInt64AVX2, subInt32AVX2}
+	v.mulWords = wordLoops{mulFloat64AVX2, nil, mulInt32AVX2}
+	v.divWords, v.sqrtWords = wordLoops{divFloat64AVX2}, wordLoops{sqrtFloat64AVX2}
+	v.maxWords, v.minWords = wordLoops{maximumFloat64AVX2}, wordLoops{minimumFloat64AVX2}
+	v.absWords = wordLoops{absFloat64AVX2, absInt64AVX2, absInt32AVX2}
+	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
+	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2
+	v.foldAdd, v.foldMax, v.foldMin = foldAddInt64AVX2, foldMaxFloat64AVX2, foldMinFloat64AVX2
+	v.casts[castUint8][castInt32], v.casts[castInt32][castUint8] = uint8ToInt32AVX2, int32ToUint8AVX2
+	v.casts[castUint8][castFloat32], v.casts[castInt32][castFloat32] = uint8ToFloat32AVX2, int32ToFloat32AVX2
+	v.casts[castInt32][castFloat64] = int32ToFloat64AVX2
+	v.casts[castInt32][castInt64], v.casts[castInt64][castInt32] = int32ToInt64AVX2, int64ToInt32AVX2
+	v.casts[castFloat32][castFloat64], v.casts[castFloat64][castFloat32] = float32ToFloat64AVX2, float64ToFloat32AVX2
+	v.casts[castFloat32][castBool], v.casts[castInt32][castBool], v.casts[castInt64][castBool] = float32ToBoolAVX2, int32ToBoolAVX2, int64ToBoolAVX2
 }

@@ -139,7 +139,7 @@ func (k kernel) Row() string {
 		}
 		parts = append(parts, "integers("+of(whole, "int64", "int32", "uint8")+")")
 	}
-	if k.Class.Maps == "ANY" {
+	if k.Class.Maps == "ANY" && k.Bool == "" {
 		parts = append(parts, "boolean("+of(name, "uint8")+")")
 	}
 	if k.Bool != "" {

@@ -87,11 +87,30 @@ func smooth() []function {
 		{"logSigmoid", "log(sigmoid(a))", x((*program).logSigmoid)},
 		{"logSigmoidGrad", "a*sigmoid(-b)", gradient(func(p *program, a *node) *node { return p.sigmoid(p.negative(a)) })},
 		{"logAddExp", "log(exp(a)+exp(b))", xy((*program).logAddExp)},
-		{"logit", "log(a/(1-a)) of an a between two bounds, else two numbers", x((*program).logit)},
-		{"xlogy", "a*log(b), and 0 where a is 0 unless b is NaN", xy(func(p *program, a, b *node) *node {
-			m := p.and(p.compare(equal, a, zero(p)), p.compare(equal, b, b))
-			return p.pick(m, zero(p), p.times(a, p.log(b)))
+		{"logAddExpGrad", "a times the derivative of logAddExp(b, c) by b", func(p *program) {
+			p.result(p.logAddExpSlope(p.input(0), p.input(1), p.input(2)))
+		}},
+		{"lgamma", "log(|gamma(a)|)", wide(x((*program).lgamma))},
+		{"fmod", "what is left of a/b, with the sign of a", xy((*program).fmod)},
+		{"remainder", "what is left of a/b, with the sign of b", xy((*program).remainder)},
+		{"floorDivide", "a/b rounded down", xy((*program).floorDivide)},
+		{"logitGrad", "a/(b*(1-b)) of a b between two bounds, else a number", xy(func(p *program, g, a *node) *node {
+			y := p.over(g, p.times(a, p.minus(one(p), a)))
+			y = p.pick(p.compare(less, a, p.scalar(0)), p.scalar(2), y)
+			return p.pick(p.compare(greater, a, p.scalar(1)), p.scalar(2), y)
 		})},
+		{"xlogyGrad", "a*log(c), and 0 where b is 0 and c is not above it, or a is 0", func(p *program) {
+			g, a, b := p.input(0), p.input(1), p.input(2)
+			none := p.and(p.compare(equal, a, zero(p)), p.compare(lessEqual, b, zero(p)))
+			p.result(p.pick(none, zero(p), p.xlogy(g, b)))
+		}},
+		{"xlogyGradU", "a*b/c", wide(func(p *program) { p.result(p.over(p.times(p.input(0), p.input(1)), p.input(2))) })},
+		{"atan2Grad", "a*scale*c/(b*b+c*c)", wide(func(p *program) {
+			g, a, b := p.input(0), p.input(1), p.input(2)
+			p.result(p.over(p.times(p.times(g, p.scalar(0)), b), p.plus(p.times(a, a), p.times(b, b))))
+		})},
+		{"logit", "log(a/(1-a)) of an a between two bounds, else two numbers", x((*program).logit)},
+		{"xlogy", "a*log(b), and 0 where a is 0 unless b is NaN", xy((*program).xlogy)},
 		{"elu", "a where it is positive, else alpha*(exp(a)-1), both times scale", x(func(p *program, a *node) *node {
 			return p.pick(p.compare(greater, a, zero(p)), p.times(a, p.scalar(1)), p.times(p.scalar(0), p.expm1(a)))
 		})},

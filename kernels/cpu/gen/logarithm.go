@@ -159,3 +159,23 @@ func (p *program) logit(x *node) *node {
 	y = p.pick(p.compare(less, x, p.scalar(0)), p.scalar(2), y)
 	return p.pick(p.compare(greater, x, p.scalar(1)), p.scalar(3), y)
 }
+
+// xlogy is x*log(y), and 0 where x is 0 unless y is NaN.
+func (p *program) xlogy(x, y *node) *node {
+	m := p.and(p.compare(equal, x, p.value(0)), p.compare(equal, y, y))
+	return p.pick(m, p.value(0), p.times(x, p.log(y)))
+}
+
+// logAddExpSlope is g*sigmoid(a-b), as softplusGrad; the difference has two parts.
+func (p *program) logAddExpSlope(g, a, b *node) *node {
+	z := p.minus(a, b)
+	back := p.plus(z, b)
+	low := p.plus(p.minus(a, back), p.minus(p.minus(back, z), b)) // what the difference lost
+	low = p.pick(p.compare(less, p.magnitude(z), p.value(128)), low, p.value(0))
+	signLow := p.asNumber(p.xor(p.asInteger(low), p.xor(p.sign(z), p.signBit())))
+	first, second := p.expDown(p.asNumber(p.or(p.asInteger(z), p.signBit())), signLow)
+	one := p.value(1)
+	y := p.over(p.times(g, p.choose(z, first, one)), p.fma(first, second, one))
+	last := p.pick(p.compare(less, z, p.value(-709.782712893384)), p.value(0), p.choose(z, second, one)) // where exp(-z) is infinite in float64, as in its loop
+	return p.times(y, last)
+}

@@ -1,5 +1,5 @@
 // Command gen writes assembly of package cpu that repeats itself, with avo: the micro-kernels of matrix products, the transforms of
-// Winograd's convolution, gradients of max pooling, arithmetic, reductions over several rows, and functions of float32, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
+// Winograd's convolution, gradients of max pooling, arithmetic, conversions, reductions over several rows, and functions of float32, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
 // own, so that nobody who imports Cistern downloads avo.
 //
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
@@ -9,6 +9,7 @@
 //	go run . -set conv -out FILE        conv_avx2_amd64.s
 //	go run . -set pool -out FILE        poolnumbered_avx2_amd64.s
 //	go run . -set reductions -out FILE  reductions_avx2_amd64.s
+//	go run . -set words -out FILE       words_avx2_amd64.s
 //	go run . -set functions -out FILE   functions_avx2_amd64.s, with functions_gen.go and functions_amd64.go beside it
 package main
 
@@ -35,7 +36,7 @@ var tiles = map[string][]tile{
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, arithmetic, winograd, conv, pool, reductions or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, arithmetic, winograd, conv, pool, reductions, words or functions")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -49,10 +50,12 @@ func main() {
 		generatePool()
 	case *set == "reductions":
 		generateReductions()
+	case *set == "words":
+		generateWords()
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, arithmetic, winograd, conv, pool, reductions or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, arithmetic, winograd, conv, pool, reductions, words or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()
