@@ -159,7 +159,7 @@ func mergeExps(acc []exps, row []float32) {
 		apply(fnExp, below, below, nil, nil, nil)
 		for i, e := range below {
 			a := &acc[i]
-			if x := float64(row[i]); x <= a.most && a.most <= math.MaxFloat32 {
+			if x := float64(row[i]); x <= a.most && math.Abs(a.most) <= math.MaxFloat32 { // differences of infinities are no numbers
 				a.sum += float64(e)
 			} else {
 				*a = a.with(x, 1, expNarrow)
