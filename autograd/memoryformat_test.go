@@ -62,7 +62,7 @@ func TestToMemoryFormat_LeavesGradientsAsTheirLeavesLie(t *testing.T) {
 	require.ErrorAs(t, g.Err(), &shape)
 }
 
-// Dropout draws in the order of memory: its gradient drops what it has dropped, though it arrives in another format.
+// The gradient of dropout drops what it has dropped, in whatever format it arrives.
 func TestDropout_OfChannelsLastDropsTheSameGradient(t *testing.T) {
 	r := onHost(t)
 	g := r.graph()
