@@ -241,15 +241,15 @@ var functions = []Op{
 	{
 		Name: "Logit", Torch: "logit", Scalars: []string{"eps"}, Types: ToFloat, Autocast: "Untouched",
 		Does: "is log(t/(1-t)) of t brought into eps..1-eps, or of t itself where eps is negative", Note: "PyTorch's default is t itself.",
-		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); in bfloat16 the bounds " +
-			"are not rounded, so that 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
+		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); bounds are " +
+			"rounded to float32 for all types but float64, as there for float32 and on GPUs, so that in bfloat16 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
 		Func: Func{
 			Go: "logit64(a, eps)", Float32: "logit32", CUDA: "logit(a, eps)", Slow: true, Double: true,
 			Reference: "logitOf(a, eps)", Scale: "1", Ulps: 4, Wild: true,
 		},
 		Gradients: []Gradient{{
 			Func: Func{
-				Go: "logitGrad64(g, a, eps)", CUDA: "logit_grad(g, a, eps)", Double: true,
+				Go: "logitGrad64(g, a, eps)", Float32: "logitGrad32", CUDA: "logit_grad(g, a, eps)", Double: true,
 				Reference: "g * logitSlope(a, eps)", Ulps: 4,
 			},
 			Formula: "g/(a*(1-a)); of a outside of eps..1-eps 0, and NaN outside of 0..1 if eps is negative",

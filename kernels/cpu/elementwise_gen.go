@@ -1227,7 +1227,7 @@ func tableRows() []op.Row {
 		row(op.Digamma, floats(one(digamma[float32]), one(digamma[float64]))),
 		row(op.Polygamma, floats(one(polygamma[float32]), one(polygamma[float64]))),
 		row(op.Logit, floats(one(logit32), one(logit[float64]))),
-		row(op.LogitGrad, floats(two(logitGrad[float32]), two(logitGrad[float64]))),
+		row(op.LogitGrad, floats(two(logitGrad32), two(logitGrad[float64]))),
 		row(op.Xlogy, floats(two(function2(fnXlogy)), two(xlogy[float64]))),
 		row(op.XlogyGrad, floats(three(xlogyGrad[float32]), three(xlogyGrad[float64]))),
 		row(op.XlogyGradU, floats(three(xlogyGradU[float32]), three(xlogyGradU[float64]))),

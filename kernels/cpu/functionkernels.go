@@ -66,7 +66,7 @@ func powScalar32(dst, a []float32, c *op.Call) {
 	}
 }
 
-// logit32 has the bounds in float64, in which 1-eps differs from 1: those of float32 are the numbers between them.
+// logit32 has the bounds in float32, as PyTorch does: eps is rounded, and so is its difference from 1.
 func logit32(dst, a []float32, c *op.Call) {
 	s := logitScalars(c.F[0])
 	apply(fnLogit, dst, a[:len(dst)], nil, nil, &s)
@@ -77,15 +77,25 @@ func logitScalars(eps float64) (s functionScalars) {
 		s.narrow = [4]float32{float32(math.Inf(-1)), float32(math.Inf(1))}
 		return s
 	}
-	lo, hi := float32(eps), float32(1-eps)
-	if float64(lo) < eps {
-		lo = math.Nextafter32(lo, float32(math.Inf(1)))
-	}
-	if float64(hi) > 1-eps {
-		hi = math.Nextafter32(hi, float32(math.Inf(-1)))
-	}
-	s.narrow = [4]float32{lo, hi, float32(logit64(-1, eps)), float32(logit64(2, eps))}
+	lo := float32(eps)
+	hi := 1 - lo
+	s.narrow = [4]float32{lo, hi, float32(logit64(float64(min(lo, hi)), -1)), float32(logit64(float64(hi), -1))}
 	return s
+}
+
+func logitGrad32(dst, g, a []float32, c *op.Call) {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if c.F[0] >= 0 {
+		lo = float64(float32(c.F[0]))
+		hi = float64(1 - float32(c.F[0]))
+	}
+	for i := range dst {
+		if x := float64(a[i]); x < lo || x > hi {
+			dst[i] = 0
+		} else {
+			dst[i] = float32(logitGrad64(float64(g[i]), x, min(c.F[0], 0)))
+		}
+	}
 }
 
 // sineLimit is the greatest argument whose quadrant is found in float64.
