@@ -153,8 +153,12 @@ func arrangedWith(l *layout, number bool, ins ...*Tensor) layout {
 	if plain {
 		return r
 	}
-	if last {
+	if last && f == ChannelsLast {
 		r.packIn(f)
+		return r
+	}
+	if last && sameStrides(ins) { // the way of ChannelsLast is for images alone: of volumes strides are kept
+		r.strides = ins[0].layout.strides
 		return r
 	}
 	var all [maxOperands]layout
@@ -170,6 +174,16 @@ func arrangedWith(l *layout, number bool, ins ...*Tensor) layout {
 		return c
 	}
 	return r
+}
+
+// sameStrides reports whether the strides of tensors of one shape are the same, also those of single elements.
+func sameStrides(all []*Tensor) bool {
+	for _, t := range all {
+		if t.layout.strides != all[0].layout.strides {
+			return false
+		}
+	}
+	return true
 }
 
 // copied is the layout of a copy of l of another type, or of its elements in another order: as in PyTorch l's strides, also those of single elements, where
