@@ -3,8 +3,8 @@ package autograd
 import "github.com/cistern-ml/cistern/tensor"
 
 // Dropout sets each element to 0 with probability p and divides the others by 1-p, so that the expectation stays. It draws
-// from the graph's generator. It saves nothing of the size of v: backward draws the same numbers again. p is in 0..1; with 0 it
-// returns v itself, and draws nothing.
+// from the graph's generator. It saves nothing of the size of v: backward draws the same numbers again. What is dropped does not depend
+// on the memory format. p is in 0..1; with 0 it returns v itself, and draws nothing.
 func (v *Variable) Dropout(p float64) *Variable {
 	if p == 0 && v.check(dropout.name) == nil && v.dtype.IsFloat() {
 		return v
@@ -30,10 +30,5 @@ func dropoutGrad(n *node, _ int, g *tensor.Tensor) (*tensor.Tensor, error) {
 	d := n.arg.(*dropped)
 	gen := tensor.NewGenerator(0)
 	gen.SetState(d.state)
-	g, err := g.ToMemoryFormat(n.in[0].order()) // numbers are drawn in the order of memory
-	if err != nil {
-		return nil, err
-	}
-	defer g.Release()
 	return g.Dropout(gen, d.p)
 }

@@ -62,7 +62,35 @@ func TestToMemoryFormat_LeavesGradientsAsTheirLeavesLie(t *testing.T) {
 	require.ErrorAs(t, g.Err(), &shape)
 }
 
-// Dropout draws in the order of memory: its gradient drops what it has dropped, though it arrives in another format.
+// What moves channels to places and back keeps the channels last, and is the same in both formats, with its gradient.
+func TestPixelShuffle_KeepsTheChannelsLast(t *testing.T) {
+	r := onHost(t)
+	for name, f := range map[string]func(v *autograd.Variable) *autograd.Variable{
+		"shuffle":   func(v *autograd.Variable) *autograd.Variable { return v.PixelShuffle(2) },
+		"unshuffle": func(v *autograd.Variable) *autograd.Variable { return v.PixelUnshuffle(2) },
+		"channels":  func(v *autograd.Variable) *autograd.Variable { return v.ChannelShuffle(2) },
+		"by one":    func(v *autograd.Variable) *autograd.Variable { return v.PixelShuffle(1) },
+	} {
+		image := r.random(1, 2, 8, 4, 6)
+		var want [2][]float64
+		for _, format := range []tensor.MemoryFormat{tensor.ContiguousFormat, tensor.ChannelsLast} {
+			g := r.graph()
+			x := g.Input(keep(t)(image.ToMemoryFormat(format)), autograd.RequiresGrad())
+			y := f(x).Keep()
+			require.Equal(t, format, y.MemoryFormat(), name)
+			require.NoError(t, y.Square().Sum(nil, false).Backward())
+			got := [2][]float64{valuesOf(t, y), values(t, x.Grad())}
+			require.True(t, x.Grad().IsContiguousIn(format), name)
+			g.Release()
+			if format == tensor.ContiguousFormat {
+				want = got
+			}
+			require.Equal(t, want, got, name)
+		}
+	}
+}
+
+// The gradient of dropout drops what it has dropped, in whatever format it arrives.
 func TestDropout_OfChannelsLastDropsTheSameGradient(t *testing.T) {
 	r := onHost(t)
 	g := r.graph()

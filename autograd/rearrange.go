@@ -23,7 +23,8 @@ var (
 	tensorSplit    = composite{name: "tensor_split"}
 )
 
-// PixelShuffle makes [..., C*r*r, H, W] to [..., C, H*r, W*r]: r*r channels become a square of r*r elements (sub-pixel convolution).
+// PixelShuffle makes [..., C*r*r, H, W] to [..., C, H*r, W*r]: r*r channels become a square of r*r elements (sub-pixel convolution). Of tensor.ChannelsLast
+// images the result is one, as those of the two functions below are.
 func (v *Variable) PixelShuffle(r int) *Variable {
 	return pixelShuffle.run([]*Variable{v}, func() error {
 		if v.NDim() < 3 || r < 1 || r >= tooLarge || v.Dim(-3)%(r*r) != 0 {
@@ -34,6 +35,10 @@ func (v *Variable) PixelShuffle(r int) *Variable {
 		shape := v.Shape().Clone()
 		n := len(shape)
 		lead, c, h, w := shape[:n-3], shape[n-3]/(r*r), shape[n-2], shape[n-1]
+		if v.MemoryFormat() == tensor.ChannelsLast {
+			x := in[0].Permute(0, 2, 3, 1).Reshape(lead.Len(), h, w, c, r, r).Permute(0, 1, 4, 2, 5, 3)
+			return x.copied().Reshape(lead.Len(), h*r, w*r, c).Permute(0, 3, 1, 2)
+		}
 		x := in[0].Reshape(lead.Len(), c, r, r, h, w).Permute(0, 1, 4, 2, 5, 3)
 		return x.copied().Reshape(append(lead, c, h*r, w*r)...)
 	})
@@ -50,6 +55,10 @@ func (v *Variable) PixelUnshuffle(r int) *Variable {
 		shape := v.Shape().Clone()
 		n := len(shape)
 		lead, c, h, w := shape[:n-3], shape[n-3], shape[n-2]/r, shape[n-1]/r
+		if v.MemoryFormat() == tensor.ChannelsLast {
+			x := in[0].Permute(0, 2, 3, 1).Reshape(lead.Len(), h, r, w, r, c).Permute(0, 1, 3, 5, 2, 4)
+			return x.copied().Reshape(lead.Len(), h, w, c*r*r).Permute(0, 3, 1, 2)
+		}
 		x := in[0].Reshape(lead.Len(), c, h, r, w, r).Permute(0, 1, 3, 5, 2, 4)
 		return x.copied().Reshape(append(lead, c*r*r, h, w)...)
 	})
@@ -66,6 +75,10 @@ func (v *Variable) ChannelShuffle(groups int) *Variable {
 		n, c, rest := v.Dim(0), v.Dim(1), v.Shape()[2:].Len()
 		if groups == 1 || groups == c { // nothing moves, and the result is no view of v all the same
 			return in[0].copied()
+		}
+		if v.MemoryFormat() == tensor.ChannelsLast {
+			h, w := v.Dim(2), v.Dim(3)
+			return in[0].Permute(0, 2, 3, 1).Reshape(n, h, w, groups, c/groups).Transpose(3, 4).Reshape(n, h, w, c).Permute(0, 3, 1, 2)
 		}
 		return in[0].Reshape(n, groups, c/groups, rest).Transpose(1, 2).Reshape(v.Shape()...)
 	})

@@ -25,7 +25,9 @@ func donated(e Exec, dt DType, l *layout, ins []*Tensor) *Tensor {
 			}
 		}
 		in.storage.changed()
-		return in.handle(&in.layout, e)
+		to := *l // the strides of single elements are those of any other result
+		to.offset = in.layout.offset
+		return in.handle(&to, e)
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ import "github.com/cistern-ml/cistern/kernels/op"
 
 // Dropout makes a tensor whose elements are those of t divided by 1-p, or, with probability p, 0 (torch.dropout): the
 // expectation stays. t has a floating-point type; p is in 0..1. Which elements stay depends on the generator's state and on the
-// number of elements, in the order of memory, not on device or stream: with the state from before, the function of the result's gradient, in t's
-// memory format, is the gradient. The result has that format too. As in PyTorch what is dropped is multiplied by 0, so NaN stays NaN; and where p is 0 the result is another handle on t, and
-// nothing is drawn.
+// shape alone, not on device, stream or memory format: numbers are drawn for the elements in row-major order, so that with the state from before the
+// function of the result's gradient is the gradient. The result has t's memory format; with the channels last it is made by way of a row-major copy. As in
+// PyTorch what is dropped is multiplied by 0, so NaN stays NaN; and where p is 0 the result is another handle on t, and nothing is drawn.
 func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
 	const name = "Dropout"
 	if err := usable(name, t); err != nil {
@@ -23,7 +23,11 @@ func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
 	if p == 0 {
 		return t.Retain(), nil
 	}
-	x, err := t.inFormat(name, t.layout.format(), t.exec)
+	to := arranged(&t.layout, t)
+	if !to.contiguous() {
+		return t.dropByWay(name, &to, gen, p)
+	}
+	x, err := t.inFormat(name, ContiguousFormat, t.exec)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +46,20 @@ func (t *Tensor) Dropout(gen *Generator, p float64) (*Tensor, error) {
 	return out, nil
 }
 
-// dropInto writes t after dropout to out; both lie in one memory format without gaps.
+// dropByWay is Dropout into a layout that is not row-major: kernels draw in the order of memory.
+func (t *Tensor) dropByWay(name string, to *layout, gen *Generator, p float64) (*Tensor, error) {
+	x, err := t.convert(name, t.dtype, t.exec.Owned())
+	if err != nil {
+		return nil, err
+	}
+	defer x.Release()
+	if err := x.dropInto(name, x, gen, p); err != nil {
+		return nil, err
+	}
+	return x.convertTo(name, to, t.dtype, t.exec)
+}
+
+// dropInto writes t after dropout to out; both are row-major without gaps.
 func (t *Tensor) dropInto(name string, out *Tensor, gen *Generator, p float64) error {
 	if t.Len() == 0 {
 		return nil
@@ -52,9 +69,8 @@ func (t *Tensor) dropInto(name string, out *Tensor, gen *Generator, p float64) e
 	if p < 1 {
 		c.call.F[1] = 1 / (1 - p)
 	}
-	to, from := out.layout.run(), t.layout.run()
-	c.out(out, &to)
-	c.in(t, &from)
+	c.out(out, &out.layout)
+	c.in(t, &t.layout)
 	if err := c.random(name, gen.take(t.Len())); err != nil {
 		return err
 	}

@@ -30,6 +30,27 @@ func TestDropout_KeepsTheExpectationAndRepeatsFromTheSameState(t *testing.T) {
 	require.Equal(t, first, values(t, must(t)(transposed.Dropout(gen, 0.25))), "the layout makes no difference")
 }
 
+// What is dropped does not depend on the memory format, as in PyTorch: numbers belong to places of the shape.
+func TestDropout_DropsTheSameInAllMemoryFormats(t *testing.T) {
+	b := onHost(t)
+	for _, shape := range [][]int{{2, 4, 6, 8}, {3, 5, 3, 7}, {2, 3, 2, 4, 5}, {0, 3, 4, 5}, {2, 1, 4, 5}} {
+		for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+			f := tensor.ChannelsLast + tensor.MemoryFormat(len(shape)-4)
+			x := must(t)(must(t)(tensor.RandN(b.Exec, tensor.NewGenerator(2), tensor.Float32, shape...)).To(dt))
+			gen := tensor.NewGenerator(1)
+			want := must(t)(x.Dropout(gen, 0.4))
+			state := gen.State()
+			last := must(t)(x.ToMemoryFormat(f))
+			gen = tensor.NewGenerator(1)
+			got := must(t)(last.Dropout(gen, 0.4))
+			require.Equal(t, values(t, want), values(t, got), "%v", shape)
+			require.Equal(t, state, gen.State())
+			require.True(t, got.IsContiguousIn(f) || shape[0] == 0)
+			require.False(t, got.SharesStorage(last))
+		}
+	}
+}
+
 func TestDropout_AtItsEnds(t *testing.T) {
 	b := onHost(t)
 	gen := tensor.NewGenerator(5)

@@ -7,7 +7,11 @@ import (
 // pointwise launches an element-wise operation into a new tensor of type dt and l's shape under e, which is laid out as arranged says, or over a
 // donated input. The inputs are usable, on one device, already of the types that the kernel wants, and broadcast to l.
 func pointwise(name string, id op.ID, e Exec, dt DType, l *layout, s scalars, ins ...*Tensor) (*Tensor, error) {
-	to := arranged(l, ins...)
+	return pointwiseTo(name, id, e, dt, arrangedWith(l, takesNumber(id), ins...), s, ins...)
+}
+
+// pointwiseTo is pointwise with a result that is laid out as it is told, without gaps.
+func pointwiseTo(name string, id op.ID, e Exec, dt DType, to layout, s scalars, ins ...*Tensor) (*Tensor, error) {
 	r := donated(e, dt, &to, ins)
 	if r == nil {
 		var err error
@@ -20,6 +24,11 @@ func pointwise(name string, id op.ID, e Exec, dt DType, l *layout, s scalars, in
 		return nil, err
 	}
 	return r, nil
+}
+
+// takesNumber reports whether the number of an operation is an operand in PyTorch, and no argument.
+func takesNumber(id op.ID) bool {
+	return id == op.AddScalar || id == op.MulScalar || id == op.DivScalar
 }
 
 // pointwiseInto launches an element-wise operation over inputs that broadcast to r's shape, into r, on the stream of r.
@@ -83,7 +92,8 @@ func rounded(name string, id op.ID, t *Tensor) (*Tensor, error) {
 	case t.dtype == Bool:
 		return nil, dtypeErr(name, "not defined for bool", t.dtype)
 	case !t.dtype.IsFloat():
-		return t.cast(name, t.dtype, t.exec)
+		to := arranged(&t.layout, t)
+		return t.convertTo(name, &to, t.dtype, t.exec)
 	}
 	return unary(name, id, t, t.dtype, t.dtype, scalars{})
 }
@@ -102,7 +112,10 @@ func tested(name string, id op.ID, t *Tensor, otherwise float64) (*Tensor, error
 		return nil, err
 	}
 	if !t.dtype.IsFloat() {
-		to := arranged(&t.layout, t)
+		to := t.layout.copied()
+		if id == op.IsNaN { // a comparison, also of integers
+			to = arranged(&t.layout, t)
+		}
 		return full(name, t.exec, otherwise, Bool, &to)
 	}
 	return unary(name, id, t, t.dtype, Bool, scalars{})

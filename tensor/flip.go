@@ -15,7 +15,7 @@ func (t *Tensor) Flip(dims ...int) (*Tensor, error) {
 			return nil, err
 		}
 	}
-	to := arranged(&t.layout, t)
+	to := t.layout.copied()
 	r, err := allocAs(name, t.exec, t.dtype, &to)
 	if err != nil || r.Len() == 0 {
 		return r, err

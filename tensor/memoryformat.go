@@ -70,20 +70,18 @@ func (l *layout) packIn(f MemoryFormat) {
 	stride := 1
 	for _, d := range lastOrder(l.ndim) {
 		l.strides[d] = stride
-		stride *= max(l.shape[d], 1)
+		stride *= l.shape[d] // as in PyTorch a dimension of 0 does not count as 1 here
 	}
 }
 
-// contiguousIn is contiguous for any format. A layout of other dimensions is not of a format.
+// contiguousIn is contiguous for any format. A layout of other dimensions is not of a format; one without elements is of one with the channels last only
+// if its strides say so, as in PyTorch.
 func (l *layout) contiguousIn(f MemoryFormat) bool {
 	if f == ContiguousFormat {
 		return l.contiguous()
 	}
 	if l.ndim != f.dims() {
 		return false
-	}
-	if l.len() == 0 {
-		return true
 	}
 	expect := 1
 	for _, d := range lastOrder(l.ndim) {
@@ -136,13 +134,17 @@ func (l *layout) run() layout {
 // arranged is the layout, without gaps, of an element-wise operation's result of l's shape over tensors that broadcast to it: with the channels last
 // where PyTorch's rule puts them there (its TensorIterator), else row-major. By that rule the first operand whose strides tell two dimensions apart
 // decides on their order.
-func arranged(l *layout, ins ...*Tensor) layout {
+func arranged(l *layout, ins ...*Tensor) layout { return arrangedWith(l, false, ins...) }
+
+// arrangedWith is arranged of an operation with a number too, if PyTorch has that as an operand without dimensions (adding a number): operands are of
+// several shapes then, and strides of single elements decide with the others. Where all have one shape and are row-major, strides of single elements are lost.
+func arrangedWith(l *layout, number bool, ins ...*Tensor) layout {
 	r := l.packed()
 	f := lastFormat(l.ndim)
 	if f == ContiguousFormat {
 		return r
 	}
-	plain, last := true, true
+	plain, last := !number, !number
 	for _, t := range ins {
 		same := t.layout.ndim == l.ndim && t.layout.shape == l.shape
 		plain = plain && same && t.layout.contiguous()
@@ -151,8 +153,12 @@ func arranged(l *layout, ins ...*Tensor) layout {
 	if plain {
 		return r
 	}
-	if last {
+	if last && f == ChannelsLast {
 		r.packIn(f)
+		return r
+	}
+	if last && sameStrides(ins) { // the way of ChannelsLast is for images alone: of volumes strides are kept
+		r.strides = ins[0].layout.strides
 		return r
 	}
 	var all [maxOperands]layout
@@ -170,6 +176,25 @@ func arranged(l *layout, ins ...*Tensor) layout {
 	return r
 }
 
+// sameStrides reports whether the strides of tensors of one shape are the same, also those of single elements.
+func sameStrides(all []*Tensor) bool {
+	for _, t := range all {
+		if t.layout.strides != all[0].layout.strides {
+			return false
+		}
+	}
+	return true
+}
+
+// copied is the layout of a copy of l of another type, or of its elements in another order: as in PyTorch l's strides, also those of single elements, where
+// l lies without gaps in a memory format; else its order without gaps if that is a format, and row-major if it has no name.
+func (l *layout) copied() layout {
+	if r := l.preserved(); r.formatted() {
+		return r
+	}
+	return l.packed()
+}
+
 // maxOperands is enough for the operands of element-wise operations.
 const maxOperands = 4
 
@@ -184,7 +209,8 @@ func (t *Tensor) MemoryFormat() MemoryFormat {
 }
 
 // IsContiguousIn reports whether the elements lie in the order of a format without gaps; dimensions of one element may have any stride, so that one tensor
-// may be contiguous in two formats. A tensor of other dimensions than the format has is not.
+// may be contiguous in two formats. A tensor of other dimensions than the format has is not. An empty tensor is contiguous in ContiguousFormat, and in
+// the others if its strides are those that ToMemoryFormat would give it.
 func (t *Tensor) IsContiguousIn(f MemoryFormat) bool {
 	return t != nil && f <= ChannelsLast3d && t.layout.contiguousIn(f)
 }

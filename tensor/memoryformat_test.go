@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/tensor"
@@ -25,11 +26,13 @@ func (p placed) as(t *testing.T, e tensor.Exec) *tensor.Tensor {
 
 // What PyTorch says of 400 layouts: of each whether it is contiguous in either format, and which format results have.
 func TestMemoryFormat_IsPyTorchs(t *testing.T) {
-	var golden struct{ Layouts, Results [][]json.RawMessage }
+	var golden struct{ Layouts, Results, Singles, Empty [][]json.RawMessage }
 	text, err := os.ReadFile("testdata/memoryformat.json")
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &golden))
 	require.NotEmpty(t, golden.Layouts)
+	require.NotEmpty(t, golden.Singles)
+	require.NotEmpty(t, golden.Empty)
 	read := func(raw json.RawMessage, to any) {
 		t.Helper()
 		require.NoError(t, json.Unmarshal(raw, to))
@@ -47,7 +50,19 @@ func TestMemoryFormat_IsPyTorchs(t *testing.T) {
 		require.Equal(t, format, x.MemoryFormat() == tensor.ChannelsLast, "%v", p)
 		require.Equal(t, first || last, x.InMemoryFormat())
 	}
-	for _, row := range golden.Results {
+	for _, l := range golden.Empty {
+		var p placed
+		var first, last bool
+		var as []int
+		for i, to := range []any{&p[0], &p[1], &first, &last, &as} {
+			read(l[i], to)
+		}
+		x := must(t)(tensor.Strided(must(t)(tensor.Ones(b.Exec, tensor.Float32, 1000)), p[0], p[1]), nil)
+		require.Equal(t, first, x.IsContiguousIn(tensor.ContiguousFormat), "%v", p)
+		require.Equal(t, last, x.IsContiguousIn(tensor.ChannelsLast), "%v", p)
+		require.Equal(t, as, must(t)(x.ToMemoryFormat(tensor.ChannelsLast)).Strides(), "%v", p)
+	}
+	for _, row := range append(golden.Results, golden.Singles...) {
 		var name string
 		var operands []placed
 		var want []int
@@ -61,12 +76,72 @@ func TestMemoryFormat_IsPyTorchs(t *testing.T) {
 		f := formatted[name]
 		require.NotNil(t, f, name)
 		got := must(t)(f(in))
-		require.Equal(t, want, got.Strides(), "%s of %v", name, operands)
+		assert.Equal(t, want, got.Strides(), "%s of %v", name, operands)
 	}
 }
 
 // formatted are the operations of the file.
 var formatted = map[string]func(in []*tensor.Tensor) (*tensor.Tensor, error){
+	"Neg":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Neg() },
+	"Exp":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Exp() },
+	"Sqrt":       func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Sqrt() },
+	"Reciprocal": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Reciprocal() },
+	"Sin":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Sin() },
+	"Abs":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Abs() },
+	"Floor":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Floor() },
+	"Square":     func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Square() },
+	"Sigmoid":    func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Sigmoid() },
+	"GELU":       func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].GELU() },
+	"SiLU":       func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].SiLU() },
+	"Softplus":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Softplus(1, 20) },
+	"ELU":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].ELU(1) },
+	"LeakyReLU":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].LeakyReLU(0.1) },
+	"Logit":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Logit(-1) },
+	"Hardtanh":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Hardtanh(-1, 1) },
+	"ReLU6":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].ReLU6() },
+	"Softshrink": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Softshrink(0.5) },
+	"IsNaN":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].IsNaN() },
+	"IsFinite":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].IsFinite() },
+	"Not":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Not() },
+	"PowScalar":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].PowScalar(3) },
+	"Clamp":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Clamp(0, 1) },
+	"SubScalar":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].SubScalar(1) },
+	"MulScalar":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].MulScalar(2) },
+	"DivScalar":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].DivScalar(2) },
+	"RSubScalar": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].RSubScalar(1) },
+	"RDivScalar": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].RDivScalar(1) },
+	"RPowScalar": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].RPowScalar(2) },
+	"FmodScalar": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].FmodScalar(2) },
+	"GtScalar":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].GtScalar(0) },
+	"ToHalf":     func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].To(tensor.Float16) },
+	"ToBool":     func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].To(tensor.Bool) },
+	"OnesLike":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].OnesLike() },
+	"FlipNone":   func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Flip() },
+	"ArgSort":    func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].ArgSort(2, false) },
+	"AddSelf":    func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Add(in[0]) },
+	"Dropout":    func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].Dropout(tensor.NewGenerator(1), 0.5) },
+	"IsFiniteOfIntegers": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		return ofIntegers(in[0], func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.IsFinite() })
+	},
+	"AddScalarOfIntegers": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		return ofIntegers(in[0], func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.AddScalar(1.5) })
+	},
+	"ExpOfIntegers": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		return ofIntegers(in[0], func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.Exp() })
+	},
+	"FloorOfIntegers": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		return ofIntegers(in[0], func(x *tensor.Tensor) (*tensor.Tensor, error) { return x.Floor() })
+	},
+	"Sort": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		values, indices, err := in[0].Sort(1, false)
+		indices.Release()
+		return values, err
+	},
+	"TopK": func(in []*tensor.Tensor) (*tensor.Tensor, error) {
+		values, indices, err := in[0].TopK(1, 1, true)
+		indices.Release()
+		return values, err
+	},
 	"AddScalar": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].AddScalar(1) },
 	"ReLU":      func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].ReLU() },
 	"To":        func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].To(tensor.Float64) },
@@ -109,6 +184,15 @@ var formatted = map[string]func(in []*tensor.Tensor) (*tensor.Tensor, error){
 	},
 	"Cat":  func(in []*tensor.Tensor) (*tensor.Tensor, error) { return tensor.Cat(in, 1) },
 	"Lerp": func(in []*tensor.Tensor) (*tensor.Tensor, error) { return in[0].LerpScalar(in[1], 0.5) },
+}
+
+func ofIntegers(x *tensor.Tensor, f func(*tensor.Tensor) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+	n, err := x.To(tensor.Int32)
+	if err != nil {
+		return nil, err
+	}
+	defer n.Release()
+	return f(n)
 }
 
 func convolved(x *tensor.Tensor, f tensor.MemoryFormat) (*tensor.Tensor, error) {

@@ -138,9 +138,9 @@ func (t *Tensor) convert(name string, dt DType, e Exec) (*Tensor, error) {
 	return t.convertTo(name, &l, dt, e)
 }
 
-// cast is convert to what an element-wise operation on t alone would make: a tensor with the channels last stays one.
+// cast is convert to a copy that keeps t's strides if they are of a memory format, as PyTorch's conversions do.
 func (t *Tensor) cast(name string, dt DType, e Exec) (*Tensor, error) {
-	l := arranged(&t.layout, t)
+	l := t.layout.copied()
 	return t.convertTo(name, &l, dt, e)
 }
 

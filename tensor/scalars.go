@@ -18,7 +18,18 @@ func (t *Tensor) Hardtanh(lo, hi float64) (*Tensor, error) {
 	if err := bounded(name, t.dtype, t.dtype, lo, hi); err != nil {
 		return nil, err
 	}
-	return activation(name, op.Clamp, t, lo, hi)
+	return limited(name, t, lo, hi)
+}
+
+// limited is Clamp of a floating-point type into a tensor like t, as PyTorch's hardtanh is: strides of single elements are kept.
+func limited(name string, t *Tensor, lo, hi float64) (*Tensor, error) {
+	if err := usable(name, t); err != nil {
+		return nil, err
+	}
+	if !t.dtype.IsFloat() {
+		return nil, dtypeErr(name, needsFloat, t.dtype)
+	}
+	return pointwiseTo(name, op.Clamp, t.exec, t.dtype, t.layout.copied(), numbers(t.dtype, lo, hi), t)
 }
 
 // CELU is t where t > 0, else alpha*(exp(t/alpha)-1). alpha is not 0. Only takes floating-point types.
@@ -59,7 +70,7 @@ func (t *Tensor) Polygamma(n float64) (*Tensor, error) {
 }
 
 // ReLU6 limits the elements to 0..6.
-func (t *Tensor) ReLU6() (*Tensor, error) { return activation("ReLU6", op.Clamp, t, 0, 6) }
+func (t *Tensor) ReLU6() (*Tensor, error) { return limited("ReLU6", t, 0, 6) }
 
 // FmodScalar is Fmod with a number.
 func (t *Tensor) FmodScalar(v float64) (*Tensor, error) {
@@ -109,10 +120,11 @@ func (t *Tensor) withOperand(name string, id op.ID, v float64, first, inFloat bo
 		return nil, err
 	}
 	defer drop(x, t)
+	to := arrangedWith(&t.layout, !inFloat, x) // PyTorch divides a number by taking the reciprocal first, which is of one operand
 	if first {
-		return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, n, x)
+		return pointwiseTo(name, id, t.exec, dt, to, scalars{}, n, x)
 	}
-	return pointwise(name, id, t.exec, dt, &t.layout, scalars{}, x, n)
+	return pointwiseTo(name, id, t.exec, dt, to, scalars{}, x, n)
 }
 
 // infinite reports whether v is one of the infinities.

@@ -44,15 +44,17 @@ func (t *Tensor) sorted(name string, id op.ID, k, dim int, descending bool) (val
 	if err != nil {
 		return nil, nil, err
 	}
-	out := t.layout
-	if k >= 0 && out.ndim > 0 {
-		out.shape[axis] = k
+	out := t.layout.copied() // as in PyTorch: TopK's are row-major
+	if k >= 0 {
+		if out.ndim > 0 {
+			out.shape[axis] = k
+		}
+		out.pack()
 	}
-	out.pack()
-	if values, err = alloc(name, t.exec, t.dtype, &out); err != nil {
+	if values, err = allocAs(name, t.exec, t.dtype, &out); err != nil {
 		return nil, nil, err
 	}
-	if indices, err = alloc(name, t.exec, Int64, &out); err != nil {
+	if indices, err = allocAs(name, t.exec, Int64, &out); err != nil {
 		values.Release()
 		return nil, nil, err
 	}

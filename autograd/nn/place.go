@@ -37,6 +37,7 @@ func DType(dt tensor.DType) Option { return func(p *placement) { p.dtype = dt } 
 // MemoryFormat brings parameters and buffers of 4 dimensions, the kernels of two-dimensional convolutions, to a memory format, as module.to(memory_format) of
 // PyTorch does: with tensor.ChannelsLast they lie as images with their channels last want them, and convolutions of other images have such results. ChannelsLast3d is
 // for those of 5 dimensions, ContiguousFormat for all. Values that are loaded into it later take their places; those that Unset has left to be loaded lie as the file has them.
+// The state of an optimizer follows at its next step.
 //
 //	model.To(dev, nn.MemoryFormat(tensor.ChannelsLast))
 func MemoryFormat(f tensor.MemoryFormat) Option { return func(p *placement) { p.order = &f } }

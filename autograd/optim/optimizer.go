@@ -389,6 +389,9 @@ func (o *Grouped) batches(g *group, params []*autograd.Parameter, by *decision) 
 		if err := fits(s, kept, p.Tensor()); err != nil {
 			return nil, fmt.Errorf("optim: %s: parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
 		}
+		if err := o.arrange(s, p); err != nil {
+			return nil, fmt.Errorf("optim: %s: state of parameter %q: %w", o.name, excerpt.Of(p.Name()), err)
+		}
 		b := find(&all, o.keyOf(p, s, &g.settings, by))
 		b.params = append(b.params, p.Tensor())
 		b.grads = append(b.grads, p.Grad())
@@ -424,10 +427,6 @@ func fits(s *state, kept []buffer, p *tensor.Tensor) error {
 		}
 		if t.DType() != kept[i].dtype(p.DType()) {
 			return &tensor.DTypeError{Op: "Step", DTypes: []tensor.DType{p.DType(), t.DType()}, Detail: remedy}
-		}
-		if t.Shape().Equal(p.Shape()) && !p.IsContiguousIn(t.MemoryFormat()) {
-			return &tensor.ShapeError{Op: "Step", Shapes: []tensor.Shape{p.Shape().Clone()},
-				Detail: fmt.Sprintf("the value is in another memory format than the state (strides %v and %v): %s", p.Strides(), t.Strides(), remedy)}
 		}
 	}
 	return nil

@@ -1,7 +1,10 @@
 package optim
 
 import (
+	"fmt"
+
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
 	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/internal/oplabel"
 	"github.com/cistern-ml/cistern/internal/replay"
@@ -50,10 +53,46 @@ func (o *Grouped) stateOf(p *autograd.Parameter, kept []buffer) (*state, error) 
 // emptyBeside makes a tensor that belongs to a parameter of value t: in its memory format, if it has its shape, since steps walk both in one run.
 func emptyBeside(t *tensor.Tensor, dt tensor.DType, shape tensor.Shape) (*tensor.Tensor, error) {
 	f := tensor.ContiguousFormat
-	if shape.Equal(t.Shape()) && !t.IsContiguous() {
-		f = t.MemoryFormat()
+	if shape.Equal(t.Shape()) {
+		f = formatOf(t)
 	}
 	return tensor.EmptyIn(t.Exec(), f, dt, shape...)
+}
+
+// formatOf is the memory format of the state of a parameter of value t.
+func formatOf(t *tensor.Tensor) tensor.MemoryFormat {
+	if t.IsContiguous() {
+		return tensor.ContiguousFormat
+	}
+	return t.MemoryFormat()
+}
+
+// arrange brings the state to the memory format of the parameter's value, which To may have changed since. Of a step that is being recorded it is
+// refused: each replay would do it. What was brought there before an error stays so, and fits all the same.
+func (o *Grouped) arrange(s *state, p *autograd.Parameter) error {
+	value := p.Tensor()
+	for i, t := range s.buffers {
+		if !t.Shape().Equal(value.Shape()) || value.IsContiguousIn(t.MemoryFormat()) {
+			continue
+		}
+		if r := recordingOf(value); r != nil {
+			return refused(r, fmt.Sprintf("%s has state for parameter %s in another memory format than the value has now: take a step before it is captured", o.name, excerpt.Quote(p.Name())))
+		}
+		here := t.On(value.Exec()) // where the step runs
+		c, err := here.ToMemoryFormat(formatOf(value))
+		here.Release()
+		if err != nil {
+			return err
+		}
+		if oplabel.Wanted() {
+			tensor.MarkState(training.Key{}, c, value, o.name)
+		}
+		o.version++
+		replay.Prepared(value.Exec().Stream()).AtEnd(o, o.goHome)
+		s.buffers[i] = c
+		t.Release()
+	}
+	return nil
 }
 
 // StateBytes is the device memory of the state: what the allocators' statistics count for it, in bytes.

@@ -130,6 +130,7 @@ var arithmetic = []Op{
 	{
 		Name: "Maximum", Torch: "maximum", Second: "u", Types: Numeric, OfBools: "Or", Autocast: "Untouched",
 		Does: "is the greater of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
+		Differs:   "which of 0 and -0 it is may differ: in PyTorch that depends on the number of elements",
 		Func:      Func{Go: "max(a, b)", Float32: "vectorTwo(vector.maximum, 8, maximum[float32])", CUDA: "greater<C>(a, b)", Reference: "max(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "maximumGrad", Uses: "input(0) | input(1)"}, {Rule: "maximumGrad", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.maximum(x, y)"},
@@ -137,6 +138,7 @@ var arithmetic = []Op{
 	{
 		Name: "Minimum", Torch: "minimum", Second: "u", Types: Numeric, OfBools: "And", Autocast: "Untouched",
 		Does: "is the lesser of t and u, and NaN if either is", Note: "Equal elements share the gradient.",
+		Differs:   "which of 0 and -0 it is may differ: in PyTorch that depends on the number of elements",
 		Func:      Func{Go: "min(a, b)", Float32: "vectorTwo(vector.minimum, 8, minimum[float32])", CUDA: "lesser<C>(a, b)", Reference: "min(a, b)", Wild: true},
 		Gradients: []Gradient{{Rule: "minimumGrad", Uses: "input(0) | input(1)"}, {Rule: "minimumGrad", Uses: "input(0) | input(1)"}},
 		Test:      Test{From: -4, To: 4, Torch: "torch.minimum(x, y)"},

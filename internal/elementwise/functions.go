@@ -43,14 +43,14 @@ var functions = []Op{
 	{
 		Name: "Sin", Torch: "sin", Types: ToFloat, Autocast: "Untouched",
 		Does:      "is the sine of t in radians",
-		Func:      Func{Go: "math.Sin(a)", Float32: "sine32(fnSin, math.Sin)", CUDA: "sine(a)", Slow: true, Reference: "math.Sin(a)", Ulps: 2},
+		Func:      Func{Go: "sin64(a)", Float32: "sine32(fnSin, sin64)", CUDA: "sine(a)", Slow: true, Reference: "math.Sin(a)", Ulps: 2},
 		Gradients: []Gradient{{Rule: "sinGrad", Uses: "input(0)"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.sin()"},
 	},
 	{
 		Name: "Cos", Torch: "cos", Types: ToFloat, Autocast: "Untouched",
 		Does:      "is the cosine of t in radians",
-		Func:      Func{Go: "math.Cos(a)", Float32: "sine32(fnCos, math.Cos)", CUDA: "cosine(a)", Slow: true, Reference: "math.Cos(a)", Ulps: 2},
+		Func:      Func{Go: "cos64(a)", Float32: "sine32(fnCos, cos64)", CUDA: "cosine(a)", Slow: true, Reference: "math.Cos(a)", Ulps: 2},
 		Gradients: []Gradient{{Rule: "cosGrad", Uses: "input(0)"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.cos()"},
 	},
@@ -116,7 +116,7 @@ var functions = []Op{
 	{
 		Name: "Tan", Torch: "tan", Types: ToFloat, Autocast: "Float32",
 		Does: "is the tangent of t in radians",
-		Func: Func{Go: "math.Tan(a)", Float32: "sine32(fnTan, math.Tan)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
+		Func: Func{Go: "tan64(a)", Float32: "sine32(fnTan, tan64)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
 		Gradients: []Gradient{{
 			OfOutput: true,
 			Func:     Func{Go: "g * (1 + a*a)", Float32: "function2(fnTanGrad)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
@@ -241,8 +241,8 @@ var functions = []Op{
 	{
 		Name: "Logit", Torch: "logit", Scalars: []string{"eps"}, Types: ToFloat, Autocast: "Untouched",
 		Does: "is log(t/(1-t)) of t brought into eps..1-eps, or of t itself where eps is negative", Note: "PyTorch's default is t itself.",
-		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); in bfloat16 the bounds " +
-			"are not rounded, so that 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
+		Differs: "with `eps` above 1/2 all elements become 1-eps, as in PyTorch's kernel for many elements (that for few makes small ones eps); bounds are " +
+			"rounded to float32 for all types but float64, as there for float32 and on GPUs, so that in bfloat16 1 has a finite result with an `eps` of 1e-6; the gradient at NaN is NaN, where PyTorch's depends on the number of elements",
 		Func: Func{
 			Go: "logit64(a, eps)", Float32: "logit32", CUDA: "logit(a, eps)", Slow: true, Double: true,
 			Reference: "logitOf(a, eps)", Scale: "1", Ulps: 4, Wild: true,

@@ -350,7 +350,7 @@ func reciprocal[T float](dst, a []T, _ *op.Call) {
 func sin[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Sin(float64(a[i])))
+		dst[i] = T(sin64(float64(a[i])))
 	}
 }
 
@@ -358,7 +358,7 @@ func sin[T float](dst, a []T, _ *op.Call) {
 func cos[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Cos(float64(a[i])))
+		dst[i] = T(cos64(float64(a[i])))
 	}
 }
 
@@ -446,7 +446,7 @@ func exp2Grad[T float](dst, g, a []T, _ *op.Call) {
 func tan[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(math.Tan(float64(a[i])))
+		dst[i] = T(tan64(float64(a[i])))
 	}
 }
 
@@ -1192,8 +1192,8 @@ func tableRows() []op.Row {
 		row(op.Sqrt, floats(one(function1(fnSqrt)), one(sqrt[float64]))),
 		row(op.Rsqrt, floats(one(function1(fnRsqrt)), one(rsqrt[float64]))),
 		row(op.Reciprocal, floats(one(function1(fnReciprocal)), one(reciprocal[float64]))),
-		row(op.Sin, floats(one(sine32(fnSin, math.Sin)), one(sin[float64]))),
-		row(op.Cos, floats(one(sine32(fnCos, math.Cos)), one(cos[float64]))),
+		row(op.Sin, floats(one(sine32(fnSin, sin64)), one(sin[float64]))),
+		row(op.Cos, floats(one(sine32(fnCos, cos64)), one(cos[float64]))),
 		row(op.Log1p, floats(one(function1(fnLog1p)), one(log1p[float64]))),
 		row(op.Expm1, floats(one(function1(fnExpm1)), one(expm1[float64]))),
 		row(op.Erf, floats(one(function1(fnErf)), one(erf[float64]))),
@@ -1204,7 +1204,7 @@ func tableRows() []op.Row {
 		row(op.Log10Grad, floats(two(function2(fnLog10Grad)), two(log10Grad[float64]))),
 		row(op.Exp2, floats(one(function1(fnExp2)), one(exp2[float64]))),
 		row(op.Exp2Grad, floats(two(function2(fnExp2Grad)), two(exp2Grad[float64]))),
-		row(op.Tan, floats(one(sine32(fnTan, math.Tan)), one(tan[float64]))),
+		row(op.Tan, floats(one(sine32(fnTan, tan64)), one(tan[float64]))),
 		row(op.TanGrad, floats(two(function2(fnTanGrad)), two(tanGrad[float64]))),
 		row(op.Sinh, floats(one(function1(fnSinh)), one(sinh[float64]))),
 		row(op.Cosh, floats(one(function1(fnCosh)), one(cosh[float64]))),

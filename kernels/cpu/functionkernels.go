@@ -66,7 +66,7 @@ func powScalar32(dst, a []float32, c *op.Call) {
 	}
 }
 
-// logit32 has the bounds in float64, in which 1-eps differs from 1: those of float32 are the numbers between them.
+// logit32 has the bounds in float32, as PyTorch does: eps is rounded, and so is its difference from 1.
 func logit32(dst, a []float32, c *op.Call) {
 	s := logitScalars(c.F[0])
 	apply(fnLogit, dst, a[:len(dst)], nil, nil, &s)
@@ -128,14 +128,9 @@ func logitScalars(eps float64) (s functionScalars) {
 		s.narrow = [4]float32{float32(math.Inf(-1)), float32(math.Inf(1))}
 		return s
 	}
-	lo, hi := float32(eps), float32(1-eps)
-	if float64(lo) < eps {
-		lo = math.Nextafter32(lo, float32(math.Inf(1)))
-	}
-	if float64(hi) > 1-eps {
-		hi = math.Nextafter32(hi, float32(math.Inf(-1)))
-	}
-	s.narrow = [4]float32{lo, hi, float32(logit64(-1, eps)), float32(logit64(2, eps))}
+	lo := float32(eps)
+	hi := 1 - lo
+	s.narrow = [4]float32{lo, hi, float32(logit64(float64(min(lo, hi)), -1)), float32(logit64(float64(hi), -1))}
 	return s
 }
 

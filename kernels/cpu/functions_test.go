@@ -123,8 +123,10 @@ var accuracies = map[string]accuracy{
 	"lgamma of negative": {f: fnLgamma, exact: lgamma64, ulps: 1, scale: unit, from: -1e6, to: 0},
 	"slope of logit":     {f: fnLogitGrad, exact: func(x float64) float64 { return 1 / (x * (1 - x)) }, ulps: 2, slope: true, from: 0, to: 1, scalars: logitSlopeBounds()},
 
-	"logit":           {f: fnLogit, exact: exactLogit, ulps: 2, scalars: logitBounds(-1)},
-	"logit of bounds": {f: fnLogit, exact: func(x float64) float64 { return exactLogit(min(max(x, 1e-6), 1-1e-6)) }, ulps: 2, scalars: logitBounds(1e-6)},
+	"logit": {f: fnLogit, exact: exactLogit, ulps: 2, scalars: logitBounds(-1)},
+	"logit of bounds": {f: fnLogit, exact: func(x float64) float64 {
+		return exactLogit(min(max(x, float64(float32(1e-6))), float64(1-float32(1e-6))))
+	}, ulps: 2, scalars: logitBounds(1e-6)},
 
 	"slope of silu":        {f: fnSiluGrad, exact: siluDerivative64, ulps: 2, scale: unit, slope: true, from: -1e30, to: 1e30},
 	"slope of mish":        {f: fnMishGrad, exact: mishSlope64, ulps: 3, scale: unit, slope: true, from: -200, to: 1e30},
@@ -359,14 +361,17 @@ func TestFunctions_OfTwoAreThoseOfFloat64(t *testing.T) {
 	}
 }
 
-// TestFunctions_LogitHasTheBoundsOfFloat64: also where 1-eps is no float32, and where the bounds are in the wrong order.
-func TestFunctions_LogitHasTheBoundsOfFloat64(t *testing.T) {
+// TestFunctions_LogitHasTheBoundsOfFloat32: eps is rounded, and so is 1-eps; also where they are 0 and 1 then, and where they are in the wrong order.
+func TestFunctions_LogitHasTheBoundsOfFloat32(t *testing.T) {
 	x := []float32{-1, 0, float32(math.Copysign(0, -1)), 0x1p-149, 1e-7, 1e-6, 0.25, 0.4999, 0.5, 0.75, 0.999999, 0.99999994, 1, 2, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
 	for _, eps := range []float64{-1, 0, 1e-300, 1e-9, 1e-6, 0.1, 0.25, 0.5, 0.75, 1} {
 		out := make([]float32, len(x))
 		apply(fnLogit, out, x, nil, nil, logitBounds(eps))
 		for i, v := range x {
-			exact := logit64(float64(v), eps)
+			exact := logit64(float64(v), -1)
+			if lo, hi := float32(eps), 1-float32(eps); eps >= 0 {
+				exact = logit64(float64(min(max(v, lo), hi)), -1)
+			}
 			u := ulps(out[i], exact)
 			if !math.IsInf(u, 0) {
 				u = math.Abs(float64(out[i])-exact) * 0x1p23 / max(1, math.Abs(exact))

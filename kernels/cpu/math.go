@@ -31,12 +31,25 @@ func expNarrow(x float64) float64 {
 	return p * math.Float64frombits(math.Float64bits(k)<<52+math.Float64bits(1))
 }
 
-// sigmoid64 is 1/(1+exp(-x)); exp(-x) may be infinite, which gives the right 0.
+// sigmoid64 is 1/(1+exp(-x)); exp(-x) may be infinite, which gives 0 where the value is denormal, as in PyTorch.
 func sigmoid64(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// normal64 gives the normal distribution function at x and exp(-x*x/2).
+// normal64 gives the normal distribution function at x and exp(-x*x/2). Both fall as fast as they do because of the square, so that what rounding takes of it, and
+// of x/sqrt(2), is made good by their derivatives.
 func normal64(x float64) (cdf, gauss float64) {
-	return 0.5 * math.Erfc(-x/math.Sqrt2), math.Exp(-0.5 * x * x)
+	const (
+		root    = 1 / math.Sqrt2
+		rootLow = -0x1.bdd3413b26456p-55 // what rounding takes of it
+	)
+	square := float64(x * x)
+	gauss = math.Exp(-0.5 * square)
+	if !(math.Abs(x) < 0x1p9) { // 0 and 1, infinite or NaN
+		return 0.5 * math.Erfc(-x*root), gauss
+	}
+	gauss -= float64(gauss * 0.5 * math.FMA(x, x, -square))
+	z := float64(x * root)
+	low := math.FMA(x, root, -z) + float64(x*rootLow)
+	return 0.5*math.Erfc(-z) + float64(float64(gauss*low)*(0.5*twoOverRootPi)), gauss
 }
 
 // log64 is math.Log, which is wrong for denormal numbers on amd64 (go1.26: Log(5e-324) is -709.09).

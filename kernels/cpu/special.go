@@ -103,6 +103,9 @@ func logit64(x, eps float64) float64 {
 	if eps >= 0 {
 		x = min(max(x, eps), 1-eps)
 	}
+	if x > 0.25 && x < 0.75 { // the quotient is near 1, and its logarithm near 0
+		return math.Log1p((2*x - 1) / (1 - x))
+	}
 	return log64(x / (1 - x))
 }
 

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "8cc262ce465c8671e6f4292acb110e5bf896d5b198aae04a2f3717494543a6ec"
+const inputsHash = "d340fc095fbb2de468c812a930a030c84bc38bf37dc4ce434025b5d631b7f049"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -4,6 +4,7 @@
 
 It was made with PyTorch 1.13. Layouts are shapes and strides with is_contiguous in both formats, and the format of which operations on images make
 their results, as seen in the result of interpolate. Results are operations on tensors of given shapes and strides, and the strides of what they make.
+Singles are the same of images with dimensions of one element, in which strides leave the order open, and of empty ones.
 """
 import itertools
 import json
@@ -72,8 +73,43 @@ for name, f in TWO.items():
         if out.dim() == 4:
             results.append([name, [[list(v.shape), list(v.stride())] for v in (x, y)], list(out.stride())])
 
+SINGLES = [
+    ((2, 1, 4, 5), (20, 1, 5, 1)), ((1, 1, 4, 5), (20, 1, 5, 1)), ((2, 3, 1, 1), (3, 1, 3, 3)), ((2, 3, 1, 1), (3, 1, 1, 1)), ((1, 3, 1, 1), (3, 1, 3, 3)),
+    ((2, 1, 1, 1), (1, 1, 1, 1)), ((8, 1, 3, 3), (9, 1, 3, 1)), ((8, 8, 1, 1), (8, 1, 8, 8)), ((2, 3, 1, 5), (15, 1, 15, 3)), ((2, 3, 4, 1), (12, 1, 3, 3)),
+    ((1, 3, 4, 5), (7, 1, 15, 3)), ((2, 1, 4, 5), (20, 7, 5, 1)), ((2, 1, 4, 5), (40, 3, 10, 2)), ((2, 3, 4, 5), (120, 1, 30, 6)), ((2, 3, 4, 5), (60, 1, 15, 3)),
+    ((2, 3, 4, 5), (60, 20, 5, 1)), ((0, 3, 4, 5), (60, 1, 15, 3)), ((0, 3, 4, 5), (60, 20, 5, 1)), ((2, 1, 2, 3, 4), (24, 1, 12, 4, 1)),
+    ((8, 1, 3, 3, 3), (27, 1, 9, 3, 1)), ((2, 3, 1, 1, 1), (3, 1, 3, 3, 3)), ((2, 3, 2, 3, 4), (72, 1, 36, 12, 3)),
+    ((2, 3, 1, 1, 4), (12, 1, 12, 3, 3)),
+]
+UNARY = {
+    "Neg": torch.neg, "Exp": torch.exp, "Sqrt": torch.sqrt, "Reciprocal": torch.reciprocal, "Sin": torch.sin, "Abs": torch.abs, "Floor": torch.floor, "Square": torch.square,
+    "Sigmoid": torch.sigmoid, "Logit": torch.logit, "ReLU": torch.relu, "GELU": F.gelu, "SiLU": F.silu, "Softplus": F.softplus, "ELU": F.elu, "LeakyReLU": lambda x: F.leaky_relu(x, 0.1),
+    "Hardtanh": F.hardtanh, "ReLU6": F.relu6, "Softshrink": F.softshrink, "IsNaN": torch.isnan, "IsFinite": torch.isfinite, "IsFiniteOfIntegers": lambda x: torch.isfinite(x.int()),
+    "Not": torch.logical_not, "PowScalar": lambda x: x**3, "Clamp": lambda x: x.clamp(0, 1), "AddScalar": lambda x: x + 1, "SubScalar": lambda x: x - 1,
+    "MulScalar": lambda x: x * 2, "DivScalar": lambda x: x / 2, "RSubScalar": lambda x: 1 - x, "RDivScalar": lambda x: 1 / x, "RPowScalar": lambda x: 2**x,
+    "FmodScalar": lambda x: torch.fmod(x, 2), "GtScalar": lambda x: x > 0, "AddScalarOfIntegers": lambda x: x.int() + 1.5, "ExpOfIntegers": lambda x: x.int().exp(),
+    "FloorOfIntegers": lambda x: x.int().floor(), "To": lambda x: x.double(), "ToHalf": lambda x: x.half(), "ToBool": lambda x: x.bool(), "Clone": torch.clone,
+    "EmptyLike": torch.empty_like, "OnesLike": torch.ones_like, "Flip": lambda x: x.flip(2), "FlipNone": lambda x: x.flip(()), "Sort": lambda x: x.sort(1)[0], "ArgSort": lambda x: x.argsort(2),
+    "TopK": lambda x: x.topk(1, 1)[0], "AddSelf": lambda x: x + x, "Dropout": lambda x: F.dropout(x, 0.5),
+}
+singles = []
+for name, f in UNARY.items():
+    for shape, strides in SINGLES:
+        if name == "TopK" and 0 in shape or name in ("IsFinite", "Dropout") and strides in [(40, 3, 10, 2), (7, 1, 15, 3)] or name == "Dropout" and 0 in shape:
+            continue  # the latter are made of steps, of which the second finds other strides; dropout of nothing is the tensor itself
+        singles.append([name, [[shape, strides]], list(f(strided(shape, strides)).stride())])
+
+empty = []
+for shape in [(0, 3, 4, 5), (2, 0, 4, 5), (2, 3, 0, 5), (2, 3, 4, 0), (1, 0, 1, 1), (0, 1, 4, 5), (0, 0, 0, 0)]:
+    for x in (torch.empty(shape), torch.empty(shape, memory_format=LAST)):
+        empty.append([shape, list(x.stride()), x.is_contiguous(), x.is_contiguous(memory_format=LAST), list(x.to(memory_format=LAST).stride())])
+
 print("{\"layouts\": [")
 print(",\n".join(json.dumps(x) for x in layouts))
 print("], \"results\": [")
 print(",\n".join(json.dumps(x) for x in results))
+print("], \"singles\": [")
+print(",\n".join(json.dumps(x) for x in singles))
+print("], \"empty\": [")
+print(",\n".join(json.dumps(x) for x in empty))
 print("]}")

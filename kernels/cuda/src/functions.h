@@ -133,16 +133,16 @@ template <class C> FN C floor_divide(C a, C b) {
     }
 }
 
-// log(a/(1-a)) of a between eps and 1-eps, and its derivative; without bounds if eps is negative.
+// log(a/(1-a)) of a between eps and 1-eps, which are rounded to C, and its derivative; without bounds if eps is negative.
 template <class C> FN C logit(C a, f64 eps) {
     f64 p = a;
-    if (eps >= 0) p = least<f64>(most<f64>(p, eps), 1 - eps);
+    if (eps >= 0) p = least<f64>(most<f64>(p, (C)eps), (C)1 - (C)eps);
     return (C)log(p / (1 - p));
 }
 template <class C> FN C logit_grad(C g, C a, f64 eps) {
     f64 p = a;
     if (eps < 0 && (p < 0 || p > 1)) return (C)__builtin_nan("");
-    if (eps >= 0 && (p < eps || p > 1 - eps)) return 0;
+    if (eps >= 0 && (p < (C)eps || p > (C)1 - (C)eps)) return 0;
     return (C)((f64)g / (p * (1 - p)));
 }
 
