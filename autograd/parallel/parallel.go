@@ -50,6 +50,7 @@ type DataParallel struct {
 	broken error // why the group was ended
 	closed bool
 	inside bool // Whole
+	summed bool // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -331,10 +332,16 @@ func (d *DataParallel) NoSync(f func() error) error {
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case f == nil:
 		return d.mistake(op, "the function is nil")
+	case d.closed:
+		return d.mistake(op, "the DataParallel is closed")
 	}
 	defer func(before bool) { d.noSync = before }(d.noSync)
 	d.noSync = true
-	return f()
+	done := false
+	defer d.guard(op, &done)
+	err := f()
+	done = true
+	return err
 }
 
 // Forward runs the model, which must be a layer (a module with one input), as Run does.
@@ -366,12 +373,7 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 	if err := d.begin(g); err != nil {
 		return g.Refuse(pass, err)
 	}
-	var v *autograd.Variable
-	if d.set.stage < 3 {
-		v = f()
-	} else {
-		v = d.runSharded(g, f)
-	}
+	v := d.forwardPass(g, f)
 	if err := g.Err(); err != nil {
 		if g.GradEnabled() {
 			_ = d.fatal("Run", err) // the graph has told it
@@ -382,6 +384,37 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 		return g.Refuse(pass, d.noResult(g, v))
 	}
 	return v
+}
+
+// forwardPass runs f, with ZeRO 3 with its parameters gathered, which within Whole they are.
+func (d *DataParallel) forwardPass(g *autograd.Graph, f func() *autograd.Variable) (v *autograd.Variable) {
+	done := false
+	defer d.guard("Run", &done)
+	if d.set.stage < 3 || d.inside {
+		v = f()
+	} else {
+		v = d.runSharded(g, f)
+	}
+	done = true
+	return v
+}
+
+// guard is deferred around functions of the program's: one that panics, or ends its goroutine, leaves the others waiting, and they are told. The panic goes on.
+func (d *DataParallel) guard(op string, done *bool) {
+	if *done || d == nil { // without a group nobody waits
+		return
+	}
+	value := recover()
+	if !d.closed { // else the others wait for nothing of this rank
+		why := "its function has ended the goroutine"
+		if value != nil {
+			why = fmt.Sprintf("a panic: %v", value)
+		}
+		_ = d.fatal(op, d.mistake(op, "%s", why)) // the panic tells it here
+	}
+	if value != nil {
+		panic(value)
+	}
 }
 
 // noResult is the error of a forward pass without a result in its graph, of which no backward pass comes: it ends the group if the others wait for that.
@@ -430,6 +463,14 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	trains := g.GradEnabled()
+	if d.inside && trains {
+		return d.fatal(op, d.mistake(op, withinWhole))
+	}
+	if d.inside && d.set.stage > 0 { // what f has put in the place of parameters is what is evaluated
+		if err := d.allBack(op); err != nil {
+			return err
+		}
+	}
 	if err := d.stillThere(op); err != nil {
 		return err
 	}
@@ -491,7 +532,7 @@ func (d *DataParallel) stillThere(op string) error {
 // fatal ends the group if err is one: the other ranks wait for this one's collectives.
 func (d *DataParallel) fatal(op string, err error) error {
 	if err == nil || d.broken != nil {
-		return err
+		return d.wrong(op, err)
 	}
 	d.broken = d.wrong(op, err)
 	d.comm.Abort(d.broken)
