@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
@@ -47,10 +48,12 @@ type DataParallel struct {
 
 	halfCleared bool // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
 
-	broken error // why the group was ended
-	closed bool
-	inside bool // Whole
-	summed bool // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
+	broken    error // why the group was ended
+	closed    bool
+	unsharded bool        // by Unshard
+	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
+	inside    bool        // Whole
+	summed    bool        // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -452,6 +455,11 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return &Error{Op: op, Rank: d.comm.Rank(), Err: device.ErrClosed}
 	case d.broken != nil:
 		return d.broken
+	case !d.inUse.CompareAndSwap(false, true):
+		return d.twice(op)
+	}
+	defer d.inUse.Store(false)
+	switch {
 	case g.Err() != nil:
 		return g.Err()
 	case g.Device().ID() != d.exec.Device().ID():
@@ -499,11 +507,24 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	return d.fatal(op, err)
 }
 
-// stillFrozen refuses to train what was not trained when the ranks have agreed: each would train it by its own gradients alone.
+// twice is the error of a goroutine that comes while another one is at work. It ends the group, and changes nothing here, where that one works.
+func (d *DataParallel) twice(op string) error {
+	err := d.mistake(op, "the DataParallel is used by two goroutines at once: it is for one at a time")
+	d.comm.Abort(err)
+	return err
+}
+
+// stillFrozen refuses to train what was not trained when the ranks have agreed, as each would train it by its own gradients alone, and what was trained and is not any more, whose gradients the others
+// wait for.
 func (d *DataParallel) stillFrozen(op string) error {
 	for _, n := range d.frozen {
 		if n.Parameter.RequiresGrad() {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
+		}
+	}
+	for _, q := range d.params {
+		if !q.p.RequiresGrad() && !d.set.unused {
+			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it is frozen, and was trained when Data was called: SetRequiresGrad comes before Data, or ask for FindUnused"})
 		}
 	}
 	return nil

@@ -59,6 +59,10 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 		return false, nil
 	}
 	const op = "Backward"
+	if !d.inUse.CompareAndSwap(false, true) {
+		return false, d.twice(op)
+	}
+	defer d.inUse.Store(false)
 	b := q.bucket
 	switch {
 	case d.inside:
