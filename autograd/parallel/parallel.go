@@ -293,7 +293,7 @@ func (d *DataParallel) Parameters() []*autograd.Parameter {
 	return all
 }
 
-// ParametersOf are those of Parameters that stand for p, for optimizers with groups: none, or one.
+// ParametersOf are those of Parameters that stand for p, for optimizers with groups, and for several optimizers: one, or none, on a rank that has no part of p. An optimizer of none steps by doing nothing.
 func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter {
 	if d == nil {
 		return nil
