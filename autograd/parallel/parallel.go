@@ -416,6 +416,7 @@ func (d *DataParallel) guard(op string, done *bool) {
 		_ = d.fatal(op, d.mistake(op, "%s", why)) // the panic tells it here
 	}
 	if value != nil {
+		// invariant: it is the program's own panic, which goes on
 		panic(value)
 	}
 }
