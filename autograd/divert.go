@@ -143,6 +143,9 @@ type passEnd struct {
 // IsReleased reports whether g was released: no backward pass of it comes any more.
 func IsReleased(_ training.Key, g *Graph) bool { return g != nil && g.released }
 
+// InBackward reports whether a backward pass over g is under way.
+func InBackward(_ training.Key, g *Graph) bool { return g != nil && g.running }
+
 // OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
 // returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.
 func OnPassEnd(_ training.Key, g *Graph, of any, f func(err error) error) {

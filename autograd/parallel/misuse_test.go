@@ -14,6 +14,7 @@ import (
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
 	"github.com/cistern-ml/cistern/device/comm/commtest"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 func TestData_TwiceIsRefused(t *testing.T) {
@@ -167,4 +168,47 @@ func TestRun_ByTwoGoroutinesIsTold(t *testing.T) {
 	require.ErrorContains(t, other, "used by two goroutines at once")
 	require.ErrorContains(t, err, "used by two goroutines at once")
 	requireNothingKept(t, all)
+}
+
+// A pass within another one has an error that says so, as does that of a second goroutine, which mostly comes there. With ZeRO 0 to 2 a forward pass may be part of another one.
+func TestRun_WithinAnotherPassIsTold(t *testing.T) {
+	for stage := range 4 {
+		for where, do := range map[string]func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error{
+			"backward": func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable {
+					between := l.At(0).(nn.Layer).Forward(x)
+					between.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { return nil, r.backward(d, 16) })
+					return l.At(1).(nn.Layer).Forward(between)
+				}).Square().Mean(nil, false).Backward()
+			},
+			"Run": func(r *rank, d *parallel.DataParallel, _ *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable { return d.Forward(x) }).Square().Mean(nil, false).Backward()
+			},
+			"Whole": func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable {
+					g.Fail(d.Whole(func() error { return nil }))
+					return l.Forward(x)
+				}).Square().Mean(nil, false).Backward()
+			},
+		} {
+			all := ranks(t, 1)
+			m := nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+			err := withModel(all[0], m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+				defer d.ZeroGrad()
+				return do(all[0], d, m)
+			})
+			if where != "backward" && stage < 3 {
+				require.NoError(t, err, "%s, ZeRO %d", where, stage)
+			} else {
+				require.ErrorContains(t, err, "under way", "%s, ZeRO %d", where, stage)
+			}
+			requireNothingKept(t, all)
+		}
+	}
 }

@@ -468,6 +468,9 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
 		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
 	}
+	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
+		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
+	}
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}

@@ -22,6 +22,9 @@ func (d *DataParallel) Whole(f func() error) error {
 	case f == nil:
 		return d.mistake(op, "the function is nil")
 	}
+	if d.forward {
+		return d.fatal(op, d.mistake(op, "the forward pass of Run is under way, which with ZeRO 3 gathers the parameters itself: call it before or after"))
+	}
 	if d.inside && !d.closed && d.broken == nil {
 		return f()
 	}

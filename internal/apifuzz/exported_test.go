@@ -95,6 +95,7 @@ var functions = map[string]any{
 	"autograd.HStack":                    autograd.HStack,
 	"autograd.HasPostHooks":              autograd.HasPostHooks,
 	"autograd.IgnoreIndex":               autograd.IgnoreIndex,
+	"autograd.InBackward":                autograd.InBackward,
 	"autograd.Instead":                   autograd.Instead,
 	"autograd.IsCausal":                  autograd.IsCausal,
 	"autograd.IsReleased":                autograd.IsReleased,
