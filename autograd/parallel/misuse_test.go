@@ -178,9 +178,9 @@ func TestRun_WithinAnotherPassIsTold(t *testing.T) {
 				g, x := r.graph(2, 16)
 				defer g.Release()
 				return d.Run(g, func() *autograd.Variable {
-					between := l.At(0).(nn.Layer).Forward(x)
+					between := l.At(0).Forward(x)
 					between.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { return nil, r.backward(d, 16) })
-					return l.At(1).(nn.Layer).Forward(between)
+					return l.At(1).Forward(between)
 				}).Square().Mean(nil, false).Backward()
 			},
 			"Run": func(r *rank, d *parallel.DataParallel, _ *nn.SequentialModule) error {

@@ -136,6 +136,45 @@ func TestData_APanicEndsTheGroup(t *testing.T) {
 	}
 }
 
+// list is a module whose list of parameters is a function of the program's.
+type list struct {
+	*nn.LinearLayer
+	panic bool
+}
+
+func (m *list) OwnParameters() []*autograd.Parameter {
+	if m.panic {
+		panic("at the worst moment")
+	}
+	return m.LinearLayer.OwnParameters()
+}
+
+func TestData_APanicOfAModuleEndsTheGroup(t *testing.T) {
+	all := ranks(t, 2)
+	for i, err := range together(all, func(r *rank) error {
+		m := &list{LinearLayer: nn.Linear(inputs, 4)}
+		if err := m.To(r.dev, nn.WithAllocator(r.alloc)); err != nil {
+			return err
+		}
+		defer m.Release()
+		if r.comm.Rank() == 1 {
+			m.panic = true
+			require.PanicsWithValue(r.t, "at the worst moment", func() { _, _ = parallel.Data(m, r.comm, parallel.ZeRO(3)) })
+			return nil
+		}
+		d, err := parallel.Data(m, r.comm, parallel.ZeRO(3))
+		if err == nil { // it has come so far before
+			_, err = d.Gather(1)
+			defer d.Close()
+		}
+		require.ErrorContains(r.t, err, "a panic: at the worst moment")
+		return nil
+	}) {
+		require.NoError(t, err, "rank %d", i)
+	}
+	requireNothingKept(t, all)
+}
+
 // A goroutine that ends within such a function, as a test's FailNow does, is told too.
 func TestData_AGoroutineThatEndsEndsTheGroup(t *testing.T) {
 	all := ranks(t, 2)

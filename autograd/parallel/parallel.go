@@ -84,7 +84,10 @@ func Data(model nn.Module, c comm.Comm, opts ...Option) (*DataParallel, error) {
 			o(&d.set)
 		}
 	}
+	done := false
+	defer d.guard(op, &done) // of a method of a module
 	err := d.start()
+	done = true
 	if err == nil {
 		return d, nil
 	}
