@@ -10,7 +10,7 @@ import (
 
 // Step changes the parameters by their gradients divided by the scale, unless one of those was infinite or NaN: then nothing
 // changes, and Skipped reports true. It is called once for each optimizer and iteration, before Update: else SteppedTwice. An
-// optimizer without any gradient is NothingChecked. The optimizer's error is returned as it is, and Step can then be called again.
+// optimizer without any gradient is NothingChecked, unless the scaler has AgreedBy: other ranks may have gradients of what this one has no part of. The optimizer's error is returned as it is, and Step can then be called again.
 //
 // A FusedStepper, as the optimizers of autograd/optim are, divides and decides on the device: Step only searches the gradients, and
 // leaves them as they are, scaled; call Unscale to look at them as they were. Of any other optimizer the gradients are unscaled, unless

@@ -96,6 +96,9 @@ func (s *GradScaler) inspect(p *progress, inv *tensor.Tensor, half bool) (err er
 			}
 		}
 	}()
+	if s.agreed != nil && len(parts) == 0 { // the others may have gradients of what this rank has no part of
+		parts = append(parts, &part{exec: s.scale.Exec()})
+	}
 	for _, q := range parts {
 		if q.found, err = tensor.Zeros(q.exec, tensor.Float32); err != nil {
 			return err

@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
@@ -36,10 +37,26 @@ type Sharding struct {
 
 // Shard says so of p; nil ends that.
 func Shard(_ training.Key, p *Parameter, s *Sharding) {
-	if p != nil {
-		p.sharding = s
+	if p == nil {
+		return
 	}
+	sharedOut.Add(s.ofParts() - p.sharding.ofParts())
+	p.sharding = s
 }
+
+// ofParts is 1 for the sharding of a model's own parameter, of which ranks have parts, else 0.
+func (s *Sharding) ofParts() int64 {
+	if s == nil || s.Instead == "" {
+		return 0
+	}
+	return 1
+}
+
+// sharedOut counts the parameters whose gradients ranks share out.
+var sharedOut atomic.Int64
+
+// MayHaveNoPart reports whether a list of parameters may rightly be empty: there are models in this process of which ranks have parts, and a rank may have none of what a list was made of.
+func MayHaveNoPart(training.Key) bool { return sharedOut.Load() > 0 }
 
 // Instead is where the gradients of p go that never come to its Grad, "" of others.
 func Instead(_ training.Key, p *Parameter) string {
@@ -122,6 +139,12 @@ type passEnd struct {
 	of any
 	f  func(err error) error
 }
+
+// IsReleased reports whether g was released: no backward pass of it comes any more.
+func IsReleased(_ training.Key, g *Graph) bool { return g != nil && g.released }
+
+// InBackward reports whether a backward pass over g is under way.
+func InBackward(_ training.Key, g *Graph) bool { return g != nil && g.running }
 
 // OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
 // returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.

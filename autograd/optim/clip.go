@@ -63,7 +63,7 @@ func clipGradNorm(params []*autograd.Parameter, maxNorm float64, read bool, opts
 		}
 	}
 	if !(maxNorm >= 0) {
-		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm %v; it must not be negative", maxNorm)}
+		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm %v; it must be a number that is not negative", maxNorm)}
 	}
 	if !(c.p > 0) {
 		return 0, &ConfigError{"ClipGradNorm", fmt.Sprintf("norm type %v; it must be greater than 0", c.p)}
@@ -137,7 +137,7 @@ func joined(norms []*tensor.Tensor, p float64, read bool) (float64, error) {
 // Of ranks that share gradients out each clips its parts, DataParallel.Parameters; the model's own parameters are a *ConfigError then.
 func ClipGradValue(params []*autograd.Parameter, limit float64) error {
 	if !(limit >= 0) {
-		return &ConfigError{"ClipGradValue", fmt.Sprintf("limit %v; it must not be negative", limit)}
+		return &ConfigError{"ClipGradValue", fmt.Sprintf("limit %v; it must be a number that is not negative", limit)}
 	}
 	groups, err := gradients("ClipGradValue", params, false)
 	if err != nil {

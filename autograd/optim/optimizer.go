@@ -197,7 +197,7 @@ func (o *Grouped) refusal(i int, p *autograd.Parameter) error {
 
 // ready is what a step begins with. That there are no parameters is an error only now, because groups can be added until here.
 func (o *Grouped) ready() error {
-	if err := o.Err(); err != nil || len(o.states) > 0 {
+	if err := o.Err(); err != nil || len(o.states) > 0 || autograd.MayHaveNoPart(training.Key{}) {
 		return err
 	}
 	return &ConfigError{o.name, "the optimizer has an empty list of parameters"}
@@ -246,8 +246,8 @@ func (o *Grouped) Parameters() []*autograd.Parameter {
 // state is missing, of whatever group, nothing is updated, and it may be called again; a kernel's launch that fails ends it in the middle.
 // An optimizer without parameters, in whatever group,
 // is a *ConfigError, and a parameter without a tensor, such as one that a model has replaced and the program released, an
-// *autograd.ParameterError: then nothing is updated. So it is with a parameter of a model whose gradients go to shards of it (parallel.Data with ZeRO 1 to 3), which is a
-// *ConfigError.
+// *autograd.ParameterError: then nothing is updated. While a model is sharded (parallel.Data with ZeRO 1 to 3), of whose parameters a rank may have no part, the step of an optimizer without parameters does nothing. A parameter of a model whose gradients go to
+// shards of it is a *ConfigError too.
 func (o *Grouped) Step() error { return o.stepAll(nil) }
 
 func (o *Grouped) stepAll(by *decision) error {

@@ -187,10 +187,15 @@ func (c *Checkpoint) ready(op string) error {
 	return nil // c.err is for all ranks to know
 }
 
-// check is what is wrong with the arguments on this rank.
-func (c *Checkpoint) check(ctx context.Context) error {
+// check is what is wrong on this rank with the arguments, or with the time.
+func (c *Checkpoint) check(op string, ctx context.Context) error {
 	if why := isnil.Why("context", ctx); c.err == nil && why != "" {
 		return &checkpoint.ArgumentError{Call: "Checkpoint", Detail: why + ": give context.Background()"}
+	}
+	if c.err == nil && c.d != nil {
+		if why := c.d.midStep(); why != "" {
+			return c.d.mistake(op, "%s", why)
+		}
 	}
 	return c.err
 }
@@ -226,13 +231,25 @@ func (c *Checkpoint) wrong(op string, err error) error {
 // Write writes the checkpoint to a folder, which is made if it is not there, and replaces the one that it has. All ranks call it, between two steps, with the same folder and step, which
 // is only noted, and not negative. It waits for the device and for the others: their time limit is longer than writing takes. If ctx is done on a rank before it has written its part, that is the error of all.
 // Ranks that give another step or folder, have other sections, or optimizers with other settings, are a *checkpoint.MismatchError on all, before anything is written.
+//
+// Within NoSync, while gradients of NoSync wait to be summed, and while a forward pass of Run waits for its backward pass, in a graph that was not released, it is an error of all ranks, and within Whole of the rank that calls it there.
 func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 	const op = "Write"
 	if err := c.ready(op); err != nil {
 		return err
 	}
+	done := false
+	defer c.d.guard(op, &done)
+	err := c.write(ctx, folder, step)
+	done = true
+	return err
+}
+
+// write is Write.
+func (c *Checkpoint) write(ctx context.Context, folder string, step int) error {
+	const op = "Write"
 	w := &saving{c: c, folder: folder, step: step}
-	err := c.check(ctx)
+	err := c.check(op, ctx)
 	if err == nil && step < 0 {
 		err = &Error{Op: op, Rank: c.rank(), Detail: fmt.Sprintf("step %d; it must not be negative", step)}
 	}
@@ -261,15 +278,25 @@ func (c *Checkpoint) Write(ctx context.Context, folder string, step int) error {
 }
 
 // Read reads what Write has written and sets all sections, or none, and returns what it is of. All ranks call it, at the start or between two steps, after the optimizer was made and before it has taken a
-// step or after.
+// step or after. In the middle of a step it is an error, as Write is.
 func (c *Checkpoint) Read(ctx context.Context, folder string) (Saved, error) {
 	const op = "Read"
 	if err := c.ready(op); err != nil {
 		return Saved{}, err
 	}
+	done := false
+	defer c.d.guard(op, &done)
+	saved, err := c.read(ctx, folder)
+	done = true
+	return saved, err
+}
+
+// read is Read.
+func (c *Checkpoint) read(ctx context.Context, folder string) (Saved, error) {
+	const op = "Read"
 	l := &loading{c: c, folder: folder}
 	defer l.release()
-	err := c.check(ctx)
+	err := c.check(op, ctx)
 	if err == nil {
 		err = l.readIndex()
 	}

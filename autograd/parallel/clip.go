@@ -32,7 +32,7 @@ func (d *DataParallel) clipped(op string, maxNorm float64, norm *float64) error 
 	case d == nil || d.comm == nil:
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case !(maxNorm >= 0):
-		err := d.mistake(op, "norm %v; it must not be negative", maxNorm)
+		err := d.mistake(op, "norm %v; it must be a number that is not negative", maxNorm)
 		if d.set.stage == 0 || d.closed {
 			return err
 		}
@@ -41,6 +41,10 @@ func (d *DataParallel) clipped(op string, maxNorm float64, norm *float64) error 
 		return d.mistake(op, "the DataParallel is closed")
 	case d.broken != nil:
 		return d.broken
+	case d.inside && d.set.stage == 0: // which sends nothing
+		return d.mistake(op, withinWhole)
+	case d.inside:
+		return d.fatal(op, d.mistake(op, withinWhole))
 	case d.waits(): // the others may have made another pass, and wait
 		return d.fatal(op, d.mistake(op, unsummed))
 	}

@@ -139,7 +139,7 @@ func TestClipGradNorm_OfABadLimitOnOneRankEndsTheGroup(t *testing.T) {
 			}) {
 				require.NoError(t, err, "rank %d", i)
 			}
-			require.ErrorContains(t, errs[1], name+": norm NaN; it must not be negative")
+			require.ErrorContains(t, errs[1], name+": norm NaN; it must be a number that is not negative")
 			if stage == 0 {
 				require.NoError(t, errs[0])
 				continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -90,11 +91,24 @@ func (d *DataParallel) wrong(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *Error
-	if errors.As(err, &known) {
+	if own(err) {
 		return err
 	}
 	return &Error{Op: op, Rank: d.comm.Rank(), Err: err}
+}
+
+// own reports whether err is an *Error of this rank already. One within what another rank has ended the group with is that rank's: a group within one process hands it on as it is.
+func own(err error) bool {
+	switch e := err.(type) {
+	case *Error:
+		return true
+	case *comm.Error:
+		return false
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), own)
+	}
+	inner := errors.Unwrap(err)
+	return inner != nil && own(inner)
 }
 
 func (d *DataParallel) mistake(op, format string, args ...any) error {

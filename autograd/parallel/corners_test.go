@@ -283,7 +283,7 @@ func TestErrors_SayWhoseTheyAre(t *testing.T) {
 			}
 			_, err := d.ClipGradNorm(1)
 			require.EqualError(t, err, own+"ClipGradNorm: the DataParallel is closed")
-			require.EqualError(t, d.ClipGradNormAsync(-1), own+"ClipGradNormAsync: norm -1; it must not be negative")
+			require.EqualError(t, d.ClipGradNormAsync(-1), own+"ClipGradNormAsync: norm -1; it must be a number that is not negative")
 			require.EqualError(t, d.AgreeOverflow(nil), own+"AgreeOverflow: the DataParallel is closed")
 			return nil
 		})

@@ -54,7 +54,7 @@
 // # Errors
 //
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
-// allows them). When a rank cannot go on, because Run or a backward pass has failed, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// allows them). When a rank cannot go on, because Run or a backward pass has failed, or a function of the program's has panicked in Run, Backward, Whole, NoSync or a Checkpoint, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
 // On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
 // something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
 // LaunchError whose cause is the *comm.Error.

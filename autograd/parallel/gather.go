@@ -293,15 +293,20 @@ func (d *DataParallel) whole(op string) error {
 	return d.fatal(op, err)
 }
 
-// Unshard is Close for a model that is used, or trained, without the group from then on: its parameters have all of their values, on all ranks.
+// Unshard is Close for a model that is used, or trained, without the group from then on: its parameters have all of their values, on all ranks. Calling it again is harmless; after Close, which has left a
+// sharded model without values, it is an error.
 func (d *DataParallel) Unshard() error {
 	const op = "Unshard"
 	if d == nil || d.comm == nil {
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	}
+	if d.unsharded {
+		return nil
+	}
 	if err := d.whole(op); err != nil {
 		return err
 	}
+	d.unsharded = true
 	for _, b := range d.buckets {
 		b.full.Release() // the parameters hold the memory
 		b.full = nil

@@ -9,8 +9,12 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/device/comm/commtest"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 func TestData_TwiceIsRefused(t *testing.T) {
@@ -80,6 +84,131 @@ func TestSetRequiresGrad_AfterDataIsTold(t *testing.T) {
 				require.ErrorContains(t, err, "before Data")
 				requireNothingKept(t, all)
 			})
+		}
+	}
+}
+
+// After Close what is called says so: also a function of NoSync is not run, and an optimizer of the parts knows why they are gone.
+func TestClose_IsNamedByWhatComesAfter(t *testing.T) {
+	for stage := range 4 {
+		all := ranks(t, 1)
+		r := all[0]
+		m := nn.Linear(16, 4)
+		require.NoError(t, withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+			opt := optim.SGD(d.Parameters(), optim.LR(0.1))
+			require.NoError(t, errors.Join(r.backward(d, 16), opt.Step()))
+			d.ZeroGrad()
+			require.NoError(t, d.Close())
+			require.NoError(t, d.Close())
+			require.ErrorContains(t, d.NoSync(func() error { t.Error("it was run"); return nil }), "NoSync: the DataParallel is closed")
+			require.ErrorContains(t, d.Unshard(), "Unshard: the DataParallel is closed")
+			if stage > 0 {
+				require.ErrorContains(t, opt.Step(), "DataParallel.Close")
+			}
+			return nil
+		}), "ZeRO %d", stage)
+		requireNothingKept(t, all)
+	}
+}
+
+func TestUnshard_TwiceIsHarmless(t *testing.T) {
+	for stage := range 4 {
+		all := ranks(t, 1)
+		m := nn.Linear(16, 4)
+		require.NoError(t, withModel(all[0], m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+			require.NoError(t, errors.Join(d.Unshard(), d.Unshard(), d.Close(), d.Unshard()))
+			_, err := valuesOf(m)
+			return err
+		}), "ZeRO %d", stage)
+	}
+}
+
+// What was frozen after Data is called that, and not something that the loss does not depend on.
+func TestSetRequiresGrad_WhatIsFrozenAfterDataIsSaid(t *testing.T) {
+	for stage := range 4 {
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			m := nn.Linear(16, 4)
+			return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+				m.Bias.SetRequiresGrad(r.comm.Rank() == 0)
+				require.ErrorContains(r.t, r.backward(d, 16), "frozen")
+				return nil
+			})
+		}) {
+			require.NoError(t, err, "ZeRO %d, rank %d", stage, i)
+		}
+		requireNothingKept(t, all)
+	}
+}
+
+// A second goroutine that comes in the middle of a pass is told, where it can be known.
+func TestRun_ByTwoGoroutinesIsTold(t *testing.T) {
+	all := ranks(t, 1)
+	r := all[0]
+	var d *parallel.DataParallel
+	var other error
+	once := false
+	r.comm = commtest.Hooked{Comm: r.comm, Before: func(device.Stream, comm.Call) error {
+		if d == nil || once {
+			return nil
+		}
+		once = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			other = r.backward(d, 16)
+		}()
+		<-done
+		return nil
+	}}
+	err := withModel(r, nn.Sequential(nn.Linear(16, 4), nn.BatchNorm1d(4)), nil, func(made *parallel.DataParallel) error {
+		d = made
+		return r.backward(d, 16)
+	})
+	require.ErrorContains(t, other, "used by two goroutines at once")
+	require.ErrorContains(t, err, "used by two goroutines at once")
+	requireNothingKept(t, all)
+}
+
+// A pass within another one has an error that says so, as does that of a second goroutine, which mostly comes there. With ZeRO 0 to 2 a forward pass may be part of another one.
+func TestRun_WithinAnotherPassIsTold(t *testing.T) {
+	for stage := range 4 {
+		for where, do := range map[string]func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error{
+			"backward": func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable {
+					between := l.At(0).Forward(x)
+					between.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { return nil, r.backward(d, 16) })
+					return l.At(1).Forward(between)
+				}).Square().Mean(nil, false).Backward()
+			},
+			"Run": func(r *rank, d *parallel.DataParallel, _ *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable { return d.Forward(x) }).Square().Mean(nil, false).Backward()
+			},
+			"Whole": func(r *rank, d *parallel.DataParallel, l *nn.SequentialModule) error {
+				g, x := r.graph(2, 16)
+				defer g.Release()
+				return d.Run(g, func() *autograd.Variable {
+					g.Fail(d.Whole(func() error { return nil }))
+					return l.Forward(x)
+				}).Square().Mean(nil, false).Backward()
+			},
+		} {
+			all := ranks(t, 1)
+			m := nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+			err := withModel(all[0], m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+				defer d.ZeroGrad()
+				return do(all[0], d, m)
+			})
+			if where != "backward" && stage < 3 {
+				require.NoError(t, err, "%s, ZeRO %d", where, stage)
+			} else {
+				require.ErrorContains(t, err, "under way", "%s, ZeRO %d", where, stage)
+			}
+			requireNothingKept(t, all)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
@@ -47,9 +48,12 @@ type DataParallel struct {
 
 	halfCleared bool // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
 
-	broken error // why the group was ended
-	closed bool
-	inside bool // Whole
+	broken    error // why the group was ended
+	closed    bool
+	unsharded bool        // by Unshard
+	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
+	inside    bool        // Whole
+	summed    bool        // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -80,7 +84,10 @@ func Data(model nn.Module, c comm.Comm, opts ...Option) (*DataParallel, error) {
 			o(&d.set)
 		}
 	}
+	done := false
+	defer d.guard(op, &done) // of a method of a module
 	err := d.start()
+	done = true
 	if err == nil {
 		return d, nil
 	}
@@ -289,7 +296,7 @@ func (d *DataParallel) Parameters() []*autograd.Parameter {
 	return all
 }
 
-// ParametersOf are those of Parameters that stand for p, for optimizers with groups: none, or one.
+// ParametersOf are those of Parameters that stand for p, for optimizers with groups, and for several optimizers: one, or none, on a rank that has no part of p. An optimizer of none steps by doing nothing.
 func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter {
 	if d == nil {
 		return nil
@@ -331,10 +338,16 @@ func (d *DataParallel) NoSync(f func() error) error {
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	case f == nil:
 		return d.mistake(op, "the function is nil")
+	case d.closed:
+		return d.mistake(op, "the DataParallel is closed")
 	}
 	defer func(before bool) { d.noSync = before }(d.noSync)
 	d.noSync = true
-	return f()
+	done := false
+	defer d.guard(op, &done)
+	err := f()
+	done = true
+	return err
 }
 
 // Forward runs the model, which must be a layer (a module with one input), as Run does.
@@ -366,12 +379,7 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 	if err := d.begin(g); err != nil {
 		return g.Refuse(pass, err)
 	}
-	var v *autograd.Variable
-	if d.set.stage < 3 {
-		v = f()
-	} else {
-		v = d.runSharded(g, f)
-	}
+	v := d.forwardPass(g, f)
 	if err := g.Err(); err != nil {
 		if g.GradEnabled() {
 			_ = d.fatal("Run", err) // the graph has told it
@@ -382,6 +390,38 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 		return g.Refuse(pass, d.noResult(g, v))
 	}
 	return v
+}
+
+// forwardPass runs f, with ZeRO 3 with its parameters gathered, which within Whole they are.
+func (d *DataParallel) forwardPass(g *autograd.Graph, f func() *autograd.Variable) (v *autograd.Variable) {
+	done := false
+	defer d.guard("Run", &done)
+	if d.set.stage < 3 || d.inside {
+		v = f()
+	} else {
+		v = d.runSharded(g, f)
+	}
+	done = true
+	return v
+}
+
+// guard is deferred around functions of the program's: one that panics, or ends its goroutine, leaves the others waiting, and they are told. The panic goes on.
+func (d *DataParallel) guard(op string, done *bool) {
+	if *done || d == nil { // without a group nobody waits
+		return
+	}
+	value := recover()
+	if !d.closed { // else the others wait for nothing of this rank
+		why := "its function has ended the goroutine"
+		if value != nil {
+			why = fmt.Sprintf("a panic: %v", value)
+		}
+		_ = d.fatal(op, d.mistake(op, "%s", why)) // the panic tells it here
+	}
+	if value != nil {
+		// invariant: it is the program's own panic, which goes on
+		panic(value)
+	}
 }
 
 // noResult is the error of a forward pass without a result in its graph, of which no backward pass comes: it ends the group if the others wait for that.
@@ -419,6 +459,11 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return &Error{Op: op, Rank: d.comm.Rank(), Err: device.ErrClosed}
 	case d.broken != nil:
 		return d.broken
+	case !d.inUse.CompareAndSwap(false, true):
+		return d.twice(op)
+	}
+	defer d.inUse.Store(false)
+	switch {
 	case g.Err() != nil:
 		return g.Err()
 	case g.Device().ID() != d.exec.Device().ID():
@@ -426,10 +471,21 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
 		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
 	}
+	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
+		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
+	}
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	trains := g.GradEnabled()
+	if d.inside && trains {
+		return d.fatal(op, d.mistake(op, withinWhole))
+	}
+	if d.inside && d.set.stage > 0 { // what f has put in the place of parameters is what is evaluated
+		if err := d.allBack(op); err != nil {
+			return err
+		}
+	}
 	if err := d.stillThere(op); err != nil {
 		return err
 	}
@@ -458,11 +514,24 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	return d.fatal(op, err)
 }
 
-// stillFrozen refuses to train what was not trained when the ranks have agreed: each would train it by its own gradients alone.
+// twice is the error of a goroutine that comes while another one is at work. It ends the group, and changes nothing here, where that one works.
+func (d *DataParallel) twice(op string) error {
+	err := d.mistake(op, "the DataParallel is used by two goroutines at once: it is for one at a time")
+	d.comm.Abort(err)
+	return err
+}
+
+// stillFrozen refuses to train what was not trained when the ranks have agreed, as each would train it by its own gradients alone, and what was trained and is not any more, whose gradients the others
+// wait for.
 func (d *DataParallel) stillFrozen(op string) error {
 	for _, n := range d.frozen {
 		if n.Parameter.RequiresGrad() {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
+		}
+	}
+	for _, q := range d.params {
+		if !q.p.RequiresGrad() && !d.set.unused {
+			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it is frozen, and was trained when Data was called: SetRequiresGrad comes before Data, or ask for FindUnused"})
 		}
 	}
 	return nil
@@ -491,7 +560,7 @@ func (d *DataParallel) stillThere(op string) error {
 // fatal ends the group if err is one: the other ranks wait for this one's collectives.
 func (d *DataParallel) fatal(op string, err error) error {
 	if err == nil || d.broken != nil {
-		return err
+		return d.wrong(op, err)
 	}
 	d.broken = d.wrong(op, err)
 	d.comm.Abort(d.broken)

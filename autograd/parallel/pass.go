@@ -55,12 +55,18 @@ func (d *DataParallel) reset() {
 
 // take is the sink of a parameter's gradient.
 func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
-	if d.set.stage == 0 && d.noSync {
+	if d.set.stage == 0 && d.noSync && !d.inside {
 		return false, nil
 	}
 	const op = "Backward"
+	if !d.inUse.CompareAndSwap(false, true) {
+		return false, d.twice(op)
+	}
+	defer d.inUse.Store(false)
 	b := q.bucket
 	switch {
+	case d.inside:
+		return false, d.mistake(op, withinWhole)
 	case d.graph == nil:
 		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it has a gradient from a graph whose forward pass was not run by Run or Forward"})
 	case b.done:
@@ -227,6 +233,15 @@ func (d *DataParallel) dropReduced() error {
 
 // ended is what happens at the end of a backward pass over g.
 func (d *DataParallel) ended(g *autograd.Graph, err error) error {
+	done := false
+	defer d.guard("Backward", &done) // of a hook for reduced gradients
+	err = d.endPass(g, err)
+	done = true
+	return err
+}
+
+// endPass is what ended does.
+func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
@@ -248,7 +263,9 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 		}
 		d.reduced = nil
 	}
-	d.vacate(g)
+	if !d.inside { // Whole takes away what it has gathered
+		d.vacate(g)
+	}
 	if err != nil {
 		for _, b := range d.buckets {
 			b.drop()
@@ -261,7 +278,7 @@ func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 
 // finish reduces what is left and gives the gradients to the parameters.
 func (d *DataParallel) finish(g *autograd.Graph) error {
-	if d.noSync {
+	if d.summed = d.noSync; d.noSync {
 		return nil
 	}
 	if d.set.parts {

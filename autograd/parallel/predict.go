@@ -109,23 +109,25 @@ func (h *Held) add(flats []flat, entries []entry, set settings, rank, ranks int,
 		size := uint64(f.dtype.Size())
 		plain, whole, shard := uint64(f.bytes), uint64(f.padded(ranks))*size, uint64(f.shard(ranks))*size
 		grads, own := shard, uint64(0)
-		for _, p := range f.parts(entries, rank, ranks) {
+		parts := f.parts(entries, rank, ranks)
+		for _, p := range parts {
 			own += uint64(p.count) * size
 		}
 		if wide := uint64(4); set.master && f.dtype != tensor.Float32 {
 			grads, own = shard/size*wide, own/size*wide
 			h.Master += grads
 		}
+		if set.stage == 1 && grads == shard { // not converted: the part is a view of the whole
+			grads = whole
+		}
+		if len(parts) == 0 { // the shard is padding, and nobody has a view of its gradient
+			grads = 0
+		}
 		switch set.stage {
 		case 0:
 			h.Parameters, h.Gradients, h.State = h.Parameters+plain, h.Gradients+plain, h.State+state*plain
 			continue
-		case 1:
-			if grads == shard { // not converted: the part is a view of the whole
-				grads = whole
-			}
-			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+grads
-		case 2:
+		case 1, 2:
 			h.Parameters, h.Gradients = h.Parameters+whole, h.Gradients+grads
 		case 3:
 			h.Parameters, h.Gradients = h.Parameters+shard, h.Gradients+grads

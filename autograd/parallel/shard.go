@@ -35,7 +35,8 @@ type piece struct {
 
 func (s *sharded) release() (err error) {
 	for _, c := range s.pieces {
-		c.p.Release()
+		autograd.DropGrad(key, c.p)
+		autograd.Put(key, c.p, nil, ended)
 	}
 	s.full.Release()
 	s.shard_.Release()
@@ -109,6 +110,9 @@ func (d *DataParallel) mayShard() error {
 	}
 	return nil
 }
+
+// ended is why a part has no value after Close.
+const ended = "it was the part that a rank has of a model's parameter, and DataParallel.Close has ended that: make optimizers anew"
 
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
 func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*param]bool) error {

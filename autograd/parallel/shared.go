@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/internal/excerpt"
@@ -13,6 +14,9 @@ import (
 // tellSharding tells autograd of the parameters and the parts.
 func (d *DataParallel) tellSharding() {
 	if d.set.stage == 0 {
+		for _, q := range d.params {
+			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }})
+		}
 		return
 	}
 	parts := map[*param]*piece{}
@@ -47,12 +51,38 @@ func (d *DataParallel) waits() bool {
 	return false
 }
 
-// waiting is the error of what looks at the gradient of a part meanwhile, "" if nothing waits.
+// waiting is the error of what looks at the gradient of a part now, "" if it may.
 func (d *DataParallel) waiting(q *param) string {
-	if !d.waits() {
-		return ""
+	if why := d.untrainable(q); why != "" || !d.waits() {
+		return why
 	}
 	return "parameter " + excerpt.Quote(q.name) + ": " + unsummed
+}
+
+// untrainable is the error of what trains a parameter within Whole, "" elsewhere.
+func (d *DataParallel) untrainable(q *param) string {
+	if !d.inside {
+		return ""
+	}
+	return "parameter " + excerpt.Quote(q.name) + ": " + withinWhole
+}
+
+// midStep is why a checkpoint cannot be written or read now, "" between two steps.
+func (d *DataParallel) midStep() string {
+	switch {
+	case d.noSync:
+		return "within NoSync a step is under way: call it when the pass outside of NoSync was made and the step was taken"
+	case d.waits(), d.summed && d.anyGradient():
+		return unsummed
+	case d.awaited && !autograd.IsReleased(key, d.graph):
+		return "a forward pass of Run waits for its backward pass: make that first, or release its graph, and evaluate without gradients (autograd.NoGrad)"
+	}
+	return ""
+}
+
+// anyGradient reports whether a parameter of the model has a gradient.
+func (d *DataParallel) anyGradient() bool {
+	return slices.ContainsFunc(d.params, func(q *param) bool { return q.p.Grad() != nil })
 }
 
 const unsummed = "gradients of passes in NoSync wait to be summed over the ranks: make a pass outside of NoSync first, or release them by DataParallel.ZeroGrad"

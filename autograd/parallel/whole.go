@@ -10,7 +10,10 @@ import (
 
 // Whole runs f with all parameters whole, on all ranks, as to save the model, or to load values into it: what f changes of the parameters, the same on all ranks, or
 // replaces by tensors of the same type on the device, goes to the ranks' parts when it returns, also with an error. With MasterWeights, elements that have the value that they had keep
-// their float32. f must not train the model, and has no collectives of its own unless all ranks run it. With ZeRO 0 parameters always are whole.
+// their float32. A parameter is replaced by Parameter.Release, and SetTensor of the other.
+//
+// f has no collectives of its own unless all ranks run it. All ranks may evaluate in it (Forward and Run without gradients), also what it has changed; Whole within Whole is the same one. f does not train: an
+// optimizer's step is an error there, and a pass that trains, a backward pass and, with ZeRO 1 to 3, a clip end the group. With ZeRO 0 parameters always are whole.
 func (d *DataParallel) Whole(f func() error) error {
 	const op = "Whole"
 	switch {
@@ -19,6 +22,24 @@ func (d *DataParallel) Whole(f func() error) error {
 	case f == nil:
 		return d.mistake(op, "the function is nil")
 	}
+	if d.forward {
+		return d.fatal(op, d.mistake(op, "the forward pass of Run is under way, which with ZeRO 3 gathers the parameters itself: call it before or after"))
+	}
+	if d.inside && !d.closed && d.broken == nil {
+		return f()
+	}
+	done := false
+	defer d.guard(op, &done)
+	err := d.wholly(op, f)
+	done = true
+	return err
+}
+
+// withinWhole is why what trains is refused there: with ZeRO 1 to 3 the ranks' parts get what f has changed when it returns, and a rank that steps has its own part of the update alone.
+const withinWhole = "within Whole the model is read or loaded, and not trained: do it after Whole has returned"
+
+// wholly is Whole.
+func (d *DataParallel) wholly(op string, f func() error) error {
 	if err := d.whole(op); err != nil {
 		return err
 	}
@@ -38,11 +59,19 @@ func (d *DataParallel) Whole(f func() error) error {
 	if d.closed { // f has called Close, or Unshard
 		return err
 	}
+	err = errors.Join(err, d.allBack(op))
 	for i, b := range d.buckets {
-		err = errors.Join(err, d.comeBack(op, b))
 		if b.full.Version() != before[i] {
 			err = errors.Join(err, d.fatal(op, d.adopt(b)))
 		}
+	}
+	return err
+}
+
+// allBack is comeBack for all buckets.
+func (d *DataParallel) allBack(op string) (err error) {
+	for _, b := range d.buckets {
+		err = errors.Join(err, d.comeBack(op, b))
 	}
 	return err
 }

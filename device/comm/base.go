@@ -121,13 +121,19 @@ func (b Base) Follow(s device.Stream) error {
 	if why := checkStream(s, p.device); why != "" {
 		return p.fail(opFollow, device.ErrInvalidValue, why)
 	}
-	if reporter, ok := s.(device.CloseReporter); ok && reporter.Closed() {
+	if closed(s) {
 		return p.fail(opFollow, device.ErrClosed, "the stream is closed")
 	}
 	if p.transport.Follow == nil {
 		return nil
 	}
 	return p.transport.Follow(s)
+}
+
+// closed reports whether a stream is known to be closed.
+func closed(s device.Stream) bool {
+	reporter, ok := s.(device.CloseReporter)
+	return ok && reporter.Closed()
 }
 
 // enqueue checks what this rank can check alone, and counts what was enqueued.
@@ -137,6 +143,9 @@ func (p *place) enqueue(s device.Stream, c Call) error {
 	}
 	if why := checkStream(s, p.device); why != "" {
 		return p.fail(c.Operation, device.ErrInvalidValue, why)
+	}
+	if closed(s) {
+		return p.fail(c.Operation, device.ErrClosed, "the stream is closed")
 	}
 	if why := c.check(p.rank, p.size); why != "" {
 		return p.fail(c.Operation, device.ErrInvalidValue, why)

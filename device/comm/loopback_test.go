@@ -317,7 +317,7 @@ func reduceSome(c comm.Comm, count int) error {
 	return errors.Join(c.AllReduce(c.Device().DefaultStream(), b, b, comm.Sum), c.Device().Free(p))
 }
 
-func TestLoopback_FollowAfterClose(t *testing.T) {
+func TestLoopback_AClosedStreamAndAClosedGroupAreTold(t *testing.T) {
 	d := host.New()
 	comms, err := comm.Loopback(d)
 	require.NoError(t, err)
@@ -325,6 +325,8 @@ func TestLoopback_FollowAfterClose(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, comms[0].Follow(s), device.ErrClosed)
+	err = comms[0].AllReduce(s, comm.Buffer{Type: dtype.Float32}, comm.Buffer{Type: dtype.Float32}, comm.Sum)
+	require.EqualError(t, err, "loopback: rank 0: AllReduce: "+device.ErrClosed.Error()+" (the stream is closed)")
 	require.NoError(t, comms[0].Follow(d.DefaultStream()))
 	require.NoError(t, comms[0].Close())
 	require.ErrorIs(t, comms[0].Follow(d.DefaultStream()), device.ErrClosed)

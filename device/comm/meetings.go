@@ -201,13 +201,13 @@ func Late(missing []int, call string, limit time.Duration) *Fault {
 	f.Detail = fmt.Sprintf("%s has waited for %v", call, limit)
 	if len(missing) > 0 {
 		f.Peer = missing[0]
-		f.Detail = fmt.Sprintf("%s has waited for %v for %s", call, limit, ranks(missing))
+		f.Detail = fmt.Sprintf("%s has waited for %v for %s", call, limit, RankNames(missing))
 	}
 	return f
 }
 
-// ranks names some of them: "ranks 1, 2, 5 and 60 more".
-func ranks(list []int) string {
+// RankNames names some of a list of ranks, for errors: "rank 1", "ranks 1, 2, 5 and 60 more".
+func RankNames(list []int) string {
 	const most = 8
 	if len(list) == 1 {
 		return fmt.Sprintf("rank %d", list[0])

@@ -88,6 +88,41 @@ func abortedProgram(c comm.Comm, args arguments) error {
 	return c.Device().Free(p)
 }
 
+// lateProgram brings one rank to Close when the others have given it up. It is told; they know, and are not told again.
+func lateProgram(c comm.Comm, args arguments) error {
+	var err error
+	if c.Rank() == args.Victim {
+		for c.(*rank).engine.ended() == nil {
+			doze()
+		}
+	} else if err = c.Barrier(context.Background()); !errors.Is(err, comm.ErrTimeout) {
+		return fmt.Errorf("the barrier: %w", err)
+	}
+	err = c.Close()
+	var e *comm.Error
+	switch told := errors.As(err, &e); {
+	case c.Rank() != args.Victim && err != nil:
+		return fmt.Errorf("told again: %w", err)
+	case c.Rank() == args.Victim && (!told || !errors.Is(err, comm.ErrTimeout) || e.Operation != "Close" || e.Peer != args.Victim):
+		return fmt.Errorf("not told: %v", err)
+	}
+	return nil
+}
+
+func TestClose_TellsARankThatTheOthersHaveGivenUp(t *testing.T) {
+	withLaunchers(t, func(t *testing.T, l launcher) {
+		run := l.start(t, 3, "late", arguments{TimeLimit: limit, Victim: 1}, l.Recover...)
+		all, err := run.wait(patient)
+		for rank := range 3 {
+			o, there := all[rank]
+			fine := o.Text == "" && rank != 1 || o.Kind == "timeout" && o.Operation == "Close" && o.Peer == 1 && rank == 1 // of the second Close
+			if !there || !fine {
+				t.Fatalf("rank %d: %+v of %v, %v\n%s", rank, o, all, err, run.Output)
+			}
+		}
+	})
+}
+
 func TestClose_IsSaidAndHarmlessTwice(t *testing.T) {
 	withLaunchers(t, func(t *testing.T, l launcher) { l.succeed(t, 2, "ends", arguments{TimeLimit: time.Minute}) })
 }

@@ -37,7 +37,7 @@
 //	is in another collective   ErrMismatch, with both calls
 //	all are in it              ErrTimeout without a rank: the network is slow, or the limit short
 //
-// Before there is a group, Open waits for all ranks, as MPI does when it starts, but not for longer than the time limit, or a minute if that is shorter. It also compares whether all ranks check their calls.
+// Before there is a group, Open waits for all ranks, as MPI does when it starts, for as long as the time limit, and for at least a minute. It also compares whether all ranks check their calls.
 //
 // A process of the same machine that has ended is noticed within half a second. So all ranks end within the time limit and three seconds. A
 // rank that has ended its group makes no MPI calls any more: its program should say what happened and exit with an error, upon which

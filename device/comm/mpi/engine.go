@@ -36,6 +36,7 @@ type engine struct {
 
 	mu       sync.Mutex
 	fault    *comm.Fault // the first one: it ended the group
+	told     bool        // the program knows of it: a call has failed by it, or it is the program's own
 	closed   bool
 	closeErr error
 	closing  sync.Once
@@ -151,6 +152,7 @@ func (e *engine) run(ctx context.Context, number uint64, c comm.Call) error {
 
 // abort ends the group from outside, and returns when the others have been told.
 func (e *engine) abort(f *comm.Fault) {
+	e.tell() // also of a fault that came before: the program is at its end
 	select {
 	case e.aborts <- f: // the engine takes it when it has nothing else to do, or waits; then it tells the others and goes on
 		select {
@@ -176,6 +178,7 @@ func (e *engine) usable(operation string) error {
 	defer e.mu.Unlock()
 	switch {
 	case e.fault != nil:
+		e.told = true
 		return e.fault.On(backend, e.rank, operation)
 	case e.closed:
 		return &comm.Error{Backend: backend, Operation: operation, Rank: e.rank, Peer: -1, Err: device.ErrClosed}
@@ -206,7 +209,7 @@ func (e *engine) serve() {
 		select {
 		case j := <-e.jobs:
 			if f := e.ended(); f != nil { // also for one that is not in turn: what it waits for may never come
-				j.done <- f.On(backend, e.rank, j.call.Operation)
+				e.answer(j, f)
 				continue
 			}
 			e.waiting[j.number] = j
@@ -232,10 +235,23 @@ func (e *engine) do(j job) {
 	e.next++
 	if f != nil {
 		e.end(f)
-		j.done <- f.On(backend, e.rank, j.call.Operation)
+		e.answer(j, f)
 		return
 	}
 	j.done <- nil
+}
+
+// answer tells the one who waits for a collective of the fault.
+func (e *engine) answer(j job, f *comm.Fault) {
+	e.tell()
+	j.done <- f.On(backend, e.rank, j.call.Operation)
+}
+
+// tell notes that the program knows of the fault, or has one of its own.
+func (e *engine) tell() {
+	e.mu.Lock()
+	e.told = true
+	e.mu.Unlock()
 }
 
 // ended is the fault that ended the group.
@@ -261,7 +277,7 @@ func (e *engine) end(f *comm.Fault) {
 	e.fault = f
 	e.mu.Unlock()
 	for number, j := range e.waiting {
-		j.done <- f.On(backend, e.rank, j.call.Operation)
+		e.answer(j, f)
 		delete(e.waiting, number)
 	}
 }
@@ -281,6 +297,9 @@ func (e *engine) finish() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
+	if f == nil && !e.told {
+		f = e.fault // as that the others have given this rank up
+	}
 	if f != nil {
 		e.closeErr = f.On(backend, e.rank, "Close")
 	}

@@ -21,7 +21,7 @@ const backend = "mpi"
 
 // Options are the settings of a group. The zero Options are the usual ones.
 type Options struct {
-	// TimeLimit is how long a rank waits in a collective for the others, and, but no less than a minute, in Open for all to come; 0 is comm.DefaultTimeLimit. It must be longer than what a rank may do
+	// TimeLimit is how long a rank waits in a collective for the others, and in Open for all to come, there at least a minute; 0 is comm.DefaultTimeLimit. It must be longer than what a rank may do
 	// between two collectives while the others wait, such as writing a checkpoint, and the same on all ranks.
 	TimeLimit time.Duration
 	// Check compares the calls of all ranks before each collective, at the price of a small collective more. Without it, ranks that
@@ -35,8 +35,8 @@ type Options struct {
 var opened atomic.Bool
 
 // Open joins the group of all ranks that the launcher has started, and waits for them. It can be called once in a process. A missing
-// library, or one that does not fit the launcher, is an *comm.Error that matches comm.ErrUnavailable and says what to do. If the others do not come within the time limit, one that matches
-// comm.ErrTimeout: then the process should end.
+// library, or one that does not fit the launcher, is an *comm.Error that matches comm.ErrUnavailable and says what to do. If the others do not come within the time limit, or within a minute if the limit is less, one that matches
+// comm.ErrTimeout: then the process should end. Who is missing MPI does not say.
 func Open(dev device.Device, options Options) (comm.Comm, error) {
 	if err := checkDevice(dev); err != nil {
 		return nil, err
@@ -144,5 +144,5 @@ func (r *rank) Abort(cause error) {
 }
 
 // Close is Comm.Close. All ranks must call it, as it ends MPI: a rank waits for the others up to the time limit. After a fault it waits for
-// nobody and returns nothing new.
+// nobody, and returns it if nothing has told the program of it, such as that the others have given this rank up.
 func (r *rank) Close() error { return errors.Join(r.engine.close(), r.staging.release()) }

@@ -22,6 +22,7 @@ var programs = map[string]func(c comm.Comm, args arguments) error{
 	"rounds":  roundsProgram,
 	"ends":    endsProgram,
 	"aborted": abortedProgram,
+	"late":    lateProgram,
 	"conform": func(c comm.Comm, args arguments) error { return commtest.Check(c, args.Counts...) },
 }
 

@@ -58,9 +58,9 @@ func (t *talk) find(number uint64, waiting int, text, limit string) *comm.Fault 
 	}
 	switch {
 	case len(absent) > 0:
-		return &comm.Fault{Peer: absent[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for ranks %v, which have not called it", waited, absent)}
+		return &comm.Fault{Peer: absent[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for %s, not called there", waited, comm.RankNames(absent))}
 	case len(elsewhere) > 0:
-		return &comm.Fault{Peer: elsewhere[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for ranks %v, whose streams have not come to it", waited, elsewhere)}
+		return &comm.Fault{Peer: elsewhere[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for %s, where no stream has come to it", waited, comm.RankNames(elsewhere))}
 	}
 	return &comm.Fault{Peer: -1, Err: comm.ErrTimeout, Detail: waited + ", and all ranks are in it"}
 }

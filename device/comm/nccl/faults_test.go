@@ -159,7 +159,7 @@ func TestFollow_HandsTheErrorOfACollectiveOn(t *testing.T) {
 	})
 	blamed(t, errs[0], comm.ErrTimeout, 1, "AllReduce")
 	require.ErrorIs(t, errs[0], device.ErrLaunch)
-	require.NoError(t, errs[1])
+	blamed(t, errs[1], comm.ErrTimeout, 1, "Close") // it was told of nothing before
 }
 
 // lateStream enqueues what the others do, on a stream that does not come to it.
@@ -245,16 +245,81 @@ func TestFaults_OfAnyCallLeaveNothing(t *testing.T) {
 	}
 }
 
+// All ranks that have come name the one that has not, by each way of meeting: also those whose limit ends with rank 0's.
 func TestOpen_NamesTheRanksThatDoNotCome(t *testing.T) {
-	rig := cudatest.New(t, 3)
-	meetAt := filepath.Join(t.TempDir(), "meet")
-	errs := together(2, func(rank int) error {
-		_, err := Open(rig.Devices[rank], ByFile(rank, 3, meetAt), Options{TimeLimit: short, Library: rig.Path()})
-		return err
+	const n, absent = 3, 1
+	for name, way := range map[string]func(t *testing.T) (group func(rank int) Group, limit time.Duration){
+		"file": func(t *testing.T) (func(rank int) Group, time.Duration) {
+			meetAt := filepath.Join(t.TempDir(), "meet")
+			t.Cleanup(func() { require.NoFileExists(t, meetAt) })
+			return func(rank int) Group { return ByFile(rank, n, meetAt) }, short
+		},
+		"address": func(t *testing.T) (func(rank int) Group, time.Duration) {
+			address := freeAddress(t)
+			return func(rank int) Group { return ByAddress(rank, n, address) }, short
+		},
+		"comm": func(t *testing.T) (func(rank int) Group, time.Duration) {
+			start, err := comm.LoopbackWithin(short, host.New(), host.New(), host.New())
+			require.NoError(t, err)
+			return func(rank int) Group { return ByComm(start[rank]) }, patient
+		},
+		"comm that waits longer": func(t *testing.T) (func(rank int) Group, time.Duration) {
+			start, err := comm.LoopbackWithin(2*short, host.New(), host.New(), host.New())
+			require.NoError(t, err)
+			return func(rank int) Group { return ByComm(start[rank]) }, short
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig := cudatest.New(t, n)
+			group, limit := way(t)
+			for rank, err := range together(n, func(rank int) error {
+				if rank == absent {
+					return nil
+				}
+				return second(Open(rig.Devices[rank], group(rank), Options{TimeLimit: limit, Library: rig.Path()}))
+			}) {
+				if rank == absent {
+					continue
+				}
+				blamed(t, err, comm.ErrTimeout, absent, "Open")
+				require.ErrorContains(t, err, fmt.Sprintf("nccl: rank %d: Open: ", rank))
+				require.ErrorContains(t, err, "for rank 1")
+			}
+		})
+	}
+}
+
+// A rank that comes to Close when the others have given it up is told, once; one that was told before is not told again, nor one that has aborted.
+func TestClose_TellsARankThatTheOthersHaveGivenUp(t *testing.T) {
+	t.Run("given up", func(t *testing.T) {
+		closing := make([]error, 2)
+		errs := withGroup(t, 2, Options{TimeLimit: short}, func(c comm.Comm, d *cuda.Device) error {
+			if c.Rank() == 1 {
+				<-c.(*rank).over
+				closing[1] = c.Close()
+				return nil
+			}
+			err := sums(c, d, 1)
+			closing[0] = c.Close()
+			return err
+		})
+		blamed(t, errs[0], comm.ErrTimeout, 1, "AllReduce")
+		require.NoError(t, closing[0])
+		blamed(t, closing[1], comm.ErrTimeout, 1, "Close")
 	})
-	blamed(t, errs[0], comm.ErrTimeout, 2, "Open")
-	require.ErrorIs(t, errs[1], comm.ErrTimeout)
-	require.NoFileExists(t, meetAt)
+	t.Run("aborted", func(t *testing.T) {
+		for rank, err := range withGroup(t, 2, Options{TimeLimit: patient}, func(c comm.Comm, _ *cuda.Device) error {
+			if c.Rank() == 0 {
+				c.Abort(errors.New("mine"))
+				return c.Close()
+			}
+			<-c.(*rank).over
+			c.Abort(errors.New("mine too"))
+			return c.Close()
+		}) {
+			require.NoError(t, err, "rank %d", rank)
+		}
+	})
 }
 
 // Ranks that take the group for different ones hear of it at once.

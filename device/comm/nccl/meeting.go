@@ -71,15 +71,15 @@ func (r *rank) barrier(ctx context.Context) error {
 	err := r.meeting.stream.Synchronize(ctx)
 	switch {
 	case err == nil:
-		if f := r.ended(); f != nil {
-			return f.On(backend, r.group.Rank, c.Operation)
+		if r.ended() != nil {
+			return r.usable(c.Operation)
 		}
 		return nil
 	case ctx.Err() != nil:
 		return r.refuse(c, ctx.Err(), "")
 	}
-	if f := r.ended(); f != nil {
-		return f.On(backend, r.group.Rank, c.Operation)
+	if r.ended() != nil {
+		return r.usable(c.Operation)
 	}
 	return r.refuse(c, err, "")
 }

@@ -51,7 +51,7 @@ type stream interface {
 
 // Open joins a group with a GPU of this process, and waits for the other ranks. All of them call it with the same options. A missing library,
 // or one that is too old, is an *comm.Error that matches comm.ErrUnavailable and says what to do. A rank on which Open fails says so to the others,
-// whose Open then names it: for that it looks for them for 10 s at most.
+// whose Open then names it: for that it looks for them for 10 s at most. When the time limit is over rank 0 says who has not come, for which the others wait two seconds more.
 func Open(dev device.Device, group Group, options Options) (comm.Comm, error) {
 	if options.TimeLimit < 0 {
 		return nil, openError(device.ErrInvalidValue, fmt.Sprintf("time limit %v", options.TimeLimit))

@@ -36,6 +36,7 @@ type rank struct {
 	mu      sync.Mutex // no driver call is made under it
 	handle  uintptr    // of the communicator; 0 before and after
 	fault   *comm.Fault
+	told    bool // the program knows of it: a call or a stream has failed by it, or it is the program's own
 	closed  bool
 	next    uint64                // number of the next collective
 	history [remembered]comm.Call // by number
@@ -215,6 +216,7 @@ func (r *rank) usable(operation string) error {
 	defer r.mu.Unlock()
 	switch {
 	case r.fault != nil:
+		r.told = true
 		return r.fault.On(backend, r.group.Rank, operation)
 	case r.closed:
 		return &comm.Error{Backend: backend, Operation: operation, Rank: r.group.Rank, Peer: -1, Err: device.ErrClosed}
@@ -224,11 +226,14 @@ func (r *rank) usable(operation string) error {
 
 // Abort is Comm.Abort.
 func (r *rank) Abort(cause error) {
+	r.mu.Lock()
+	r.told = true // also of a fault that came before: the program is at its end
+	r.mu.Unlock()
 	r.end(&comm.Fault{Peer: r.group.Rank, Err: comm.AbortCause(cause)}, true)
 }
 
 // Close is Comm.Close. All ranks must call it, as NCCL ends together: a rank waits for the others up to the time limit. After a fault it waits
-// for nobody and returns nothing new.
+// for nobody, and returns it if nothing has told the program of it, such as that the others have given this rank up.
 func (r *rank) Close() error {
 	r.closing.Do(func() {
 		r.closeErr = r.finish()
@@ -250,7 +255,7 @@ func (r *rank) finish() error {
 	}()
 	c := comm.Call{Operation: opClose}
 	if r.ended() != nil {
-		return nil
+		return r.news(c.Operation)
 	}
 	number := r.note(c)
 	r.talk.closing(number) // who makes other calls is told at once
@@ -273,6 +278,17 @@ func (r *rank) finish() error {
 		err = r.failed(c.Operation, libnccl.CommDestroy, result)
 	}
 	return err
+}
+
+// news is the fault, if the program does not know of it.
+func (r *rank) news(operation string) error {
+	r.mu.Lock()
+	known := r.told
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	return r.usable(operation)
 }
 
 // last makes the call that ends the communicator. If it fails it is made once more: then there is nothing left to do.

@@ -80,11 +80,7 @@ func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
 	}
 	if err != nil {
 		t.close()
-		var own *comm.Error
-		if errors.As(err, &own) {
-			return nil, err
-		}
-		return nil, &comm.Error{Backend: backend, Operation: "Open", Rank: g.Rank, Peer: -1, Err: comm.ErrUnavailable, Detail: err.Error()}
+		return nil, unmet(g.Rank, err)
 	}
 	for _, l := range t.links {
 		if l != nil {
@@ -93,6 +89,32 @@ func (r *rank) meet(ctx context.Context, g Group) (*talk, error) {
 		}
 	}
 	return t, nil
+}
+
+// unmet is the error of a rank that has not met the others.
+func unmet(rank int, err error) error {
+	e := &comm.Error{Backend: backend, Operation: "Open", Rank: rank, Peer: -1, Err: comm.ErrUnavailable, Detail: err.Error()}
+	var known *comm.Error
+	switch {
+	case !errors.As(err, &known):
+		return e
+	case known.Backend == backend:
+		return err
+	}
+	e.Peer, e.Err, e.Detail = known.Peer, &otherGroup{err}, known.Error()
+	return e
+}
+
+// otherGroup is what another Comm, by which the ranks were to hear of each other, has failed with.
+type otherGroup struct{ cause error }
+
+func (o *otherGroup) Error() string { return "the Comm that brings rank 0's greeting has failed" }
+func (o *otherGroup) Unwrap() error { return o.cause }
+
+// foreign reports whether err is that of another Comm.
+func foreign(err error) bool {
+	var known *comm.Error
+	return errors.As(err, &known) && known.Backend != backend
 }
 
 // lookout is how long a rank that is not to join a group looks for the others, to tell them why there will be none.
@@ -263,7 +285,7 @@ func addresses(a net.Addr) string {
 func (t *talk) come(ctx context.Context, g Group) error {
 	b := make([]byte, GreetingBytes)
 	if err := g.Exchange(ctx, b); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !foreign(err) { // that one knows who has not come, and has waited for its own limit
 			f := comm.Late([]int{0}, "Open", t.limit)
 			f.Detail += ": " + err.Error()
 			return f.On(backend, t.rank, "Open")
@@ -292,6 +314,9 @@ func (t *talk) come(ctx context.Context, g Group) error {
 	return fmt.Errorf("rank 0 is not there: %w", errors.Join(errs...))
 }
 
+// lastWord is how long a rank waits for what rank 0 says of those who have not come, when its own limit is over, which is rank 0's: the two begin and end at about the same time.
+const lastWord = 2 * time.Second
+
 // introduce says hello at an address and waits until all have come. An error of comm's is rank 0's answer.
 func (t *talk) introduce(ctx context.Context, address string, token []byte) (*link, error) {
 	dialer := net.Dialer{Timeout: helloPatience}
@@ -300,7 +325,7 @@ func (t *talk) introduce(ctx context.Context, address string, token []byte) (*li
 		return nil, err
 	}
 	l := newLink(c)
-	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Now().Add(lastWord)) })
 	defer stop()
 	n := self()
 	n.Token, n.Rank, n.Size, n.Check, n.Limit = token, t.rank, t.size, t.check, int64(t.limit)

@@ -191,6 +191,9 @@ func (r *rank) end(f *comm.Fault, tell bool) {
 		p.stream.Fail(p.call.Operation, f.On(backend, r.group.Rank, p.call.Operation))
 	}
 	if len(cut) > 0 {
+		r.mu.Lock()
+		r.told = true // by the streams
+		r.mu.Unlock()
 		r.failFollowers(cut[0].number, f.On(backend, r.group.Rank, cut[0].call.Operation))
 	}
 	close(r.over)
