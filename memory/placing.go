@@ -82,11 +82,15 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		return true, nil
 	}
 	// Where the placement took longer than the step waited, what went back for it is cached again by now.
-	if p.needs = a.needs(sh, p.placed); p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
+	p.needs = a.needs(sh, p.placed)
+	others := a.unusedElsewhere(sh)
+	p.needs -= min(p.needs, others)
+	if p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
 		if err := a.returnFree(sh, 0); err != nil {
 			return false, err
 		}
 		p.needs = a.needs(sh, p.placed)
+		p.needs -= min(p.needs, others)
 	}
 	if p.needs > most {
 		p.placed = nil
@@ -194,6 +198,40 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 		}
 	}
 	return bytes
+}
+
+// unusedElsewhere is how much other streams have that is nobody's now, in their caches and arenas, and that makeRoom takes when an arena grows: programs in
+// turn, each on a stream, need no more than the largest. Caller holds a.mu and no shard.
+func (a *Caching) unusedElsewhere(sh *shard) (bytes uint64) {
+	if p := a.policy.Load(); p.compaction == 0 || !p.expandable {
+		return 0
+	}
+	for _, b := range a.donors(nil, sh) {
+		if b.shard != sh {
+			bytes += a.pagesOf(b)
+		}
+	}
+	for _, o := range *a.shards.Load() {
+		if o.steps == nil || o == sh {
+			continue
+		}
+		o.mu.Lock()
+		if ar := o.steps.arena; ar.mapped != 0 && ar.seg.vm != nil {
+			bytes += ar.mapped - roundUp(o.steps.inUse(), ar.seg.vm.page)
+		}
+		o.mu.Unlock()
+	}
+	return bytes
+}
+
+// pagesOf is how many bytes of whole pages a free block has; none if it is not free any more. Caller holds a.mu and no shard.
+func (a *Caching) pagesOf(b *block) uint64 {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	if b.state != stateCached {
+		return 0
+	}
+	return homeOf(b).pages
 }
 
 // computePlacement finds places in borrowed blocks and in the arena.
