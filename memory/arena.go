@@ -85,18 +85,18 @@ func (a *Caching) bookArena(sh *shard, from, to uint64, act journal.Action) {
 	sh.noteSegment(act, ar.seg, ar.seg.ptr.Add(at), bytes, a.behalf)
 }
 
-// extendArena puts memory behind the first end bytes of an arena, if it can be had. What the step before had of the caches goes first: the plan is in
+// extendArena puts memory behind the first end bytes of an arena, for a block of size bytes, if it can be had. What the step before had of the caches goes first: the plan is in
 // its place. No lock is held.
-func (a *Caching) extendArena(sh *shard, end uint64) error {
+func (a *Caching) extendArena(sh *shard, end, size uint64) error {
 	site := a.allocSite()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behalf = site
-	return a.growArena(sh, end)
+	return a.growArena(sh, end, size)
 }
 
 // growArena is extendArena. Caller holds a.mu and no shard.
-func (a *Caching) growArena(sh *shard, end uint64) error {
+func (a *Caching) growArena(sh *shard, end, size uint64) error {
 	ar := &sh.steps.arena
 	if ar.seg == nil || ar.seg.vm == nil || a.closed.Load() || a.inCapture() {
 		return nil
@@ -108,7 +108,7 @@ func (a *Caching) growArena(sh *shard, end uint64) error {
 		return nil
 	}
 	need := end - mapped
-	if err := a.makeRoom(sh, need, mapped == 0); err != nil {
+	if err := a.makeRoom(sh, need, size, mapped == 0); err != nil {
 		return err
 	}
 	if !a.mayReserve(need) {
@@ -221,7 +221,7 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 	// An arena has small pages, where those of expandable segments are as large as a segment.
 	if sh := r.shard; sh.steps != nil && sh.steps.arena.seg != nil {
 		if end := sh.steps.arena.mapped + r.size; end <= sh.steps.arena.seg.size {
-			if err := a.growArena(sh, end); err != nil {
+			if err := a.growArena(sh, end, r.size); err != nil {
 				return nil, err
 			}
 			if b := sh.gapFor(r.size, 0); b != nil {
@@ -236,9 +236,10 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 	return a.attempt(r)
 }
 
-// makeRoom gives what is cached back for an arena that grows: with compaction just what is above the bound, else everything, when it begins.
+// makeRoom gives what is cached back for an arena that grows by need bytes, for a block of size: with compaction just what is above the bound, then also of
+// what other arenas do not use now; else everything, when it begins.
 // Caller holds a.mu and no shard.
-func (a *Caching) makeRoom(sh *shard, need uint64, begins bool) error {
+func (a *Caching) makeRoom(sh *shard, need, size uint64, begins bool) error {
 	p := a.policy.Load()
 	if p.compaction == 0 || !p.expandable {
 		if !begins && a.mayReserve(need) {
@@ -246,18 +247,7 @@ func (a *Caching) makeRoom(sh *shard, need uint64, begins bool) error {
 		}
 		return errors.Join(a.syncEvents(), a.releasePool(nil))
 	}
-	excess := a.above(p, need, 0)
-	for _, b := range a.donors(nil, sh) {
-		if excess == 0 {
-			return nil
-		}
-		got, err := a.trim(b, excess)
-		if err != nil {
-			return err
-		}
-		excess -= min(got, excess)
-	}
-	return nil
+	return a.returnPages(a.donors(nil, sh), sh, a.allAbove(p, need, size))
 }
 
 // trimArenas gives the memory behind the last planned block in use back, in all arenas. Caller holds a.mu and no shard.

@@ -20,7 +20,7 @@ import (
 // reaches a layout that serves it without a call, and one that does not pays for it in time, not in memory.
 
 // compact is for a request that expand is about to take pages for, beyond the bound. It waits for the events of freed blocks, one of
-// which may serve the request: then it returns that block, in no index. Else it gives whole free pages to the driver in place of those
+// which may serve the request: then it returns that block, in no index. Else it gives free pages to the driver in place of those
 // that expand takes. Caller holds a.mu and no shard.
 func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	if r.policy.compaction == 0 || a.inCapture() || a.excess(d, r) == 0 {
@@ -36,24 +36,36 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	}
 	excess := a.excess(d, r)
 	grown, _ := a.growth(d, r)
-	if excess > 0 {
-		got, err := a.trimIdleArenas(excess)
+	return nil, a.returnPages(a.donorsFor(grown, r), nil, excess)
+}
+
+// returnPages gives bytes to the driver: whole pages of free blocks, and then, where those are not enough, what is behind the blocks in use in the arenas of
+// plans, but one shard's. An arena whose program goes on has them mapped again. Caller holds a.mu and no shard.
+func (a *Caching) returnPages(free []*block, but *shard, bytes uint64) error {
+	for _, b := range free {
+		if bytes == 0 {
+			return nil
+		}
+		got, err := a.trim(b, bytes)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		excess -= min(got, excess)
+		bytes -= min(got, bytes)
 	}
-	for _, b := range a.donorsFor(grown, r) {
-		if excess == 0 {
-			break
+	for _, sh := range *a.shards.Load() {
+		if bytes == 0 {
+			return nil
 		}
-		got, err := a.trim(b, excess)
+		if sh.steps == nil || sh == but {
+			continue
+		}
+		got, err := a.trimArena(sh, bytes)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		excess -= min(got, excess)
+		bytes -= min(got, bytes)
 	}
-	return nil, nil
+	return nil
 }
 
 // excess is how many of the bytes that r is about to take from the driver are above the bound: a multiple of the most that was allocated at
@@ -65,13 +77,20 @@ func (a *Caching) excess(d VirtualDriver, r *request) uint64 {
 
 // above is excess for need bytes that are taken for blocks of size bytes.
 func (a *Caching) above(p *policy, need, size uint64) uint64 {
+	return min(need, a.allAbove(p, need, size))
+}
+
+// allAbove is how many bytes above the bound are reserved then.
+func (a *Caching) allAbove(p *policy, need, size uint64) uint64 {
 	reserved := uint64(a.dev.ReservedBytes.All.Current) + a.underway + need
 	most := max(a.allocatedPeak(), a.allocatedBytes()+size)
-	bound := uint64(float64(most) * p.compaction)
-	if reserved <= bound {
-		return 0
-	}
-	return min(need, reserved-bound)
+	return reserved - min(reserved, uint64(float64(most)*p.compaction))
+}
+
+// aboveBound reports whether more is reserved now than with compaction there should be. Caller holds a.mu and no shard.
+func (a *Caching) aboveBound() bool {
+	p := a.policy.Load()
+	return p.compaction != 0 && p.expandable && a.allAbove(p, 0, 0) != 0
 }
 
 // allocatedBytes is what is in use in all shards. Caller holds a.mu and no shard.
@@ -155,23 +174,4 @@ func (a *Caching) donorsWhere(of *shard, may func(*block) bool) []*block {
 		blocks[i] = x.b
 	}
 	return blocks
-}
-
-// trimIdleArenas takes pages from the arenas of plans that the present step does not follow. Caller holds a.mu and no shard.
-func (a *Caching) trimIdleArenas(most uint64) (got uint64, err error) {
-	for _, sh := range *a.shards.Load() {
-		if sh.steps == nil {
-			continue
-		}
-		sh.mu.Lock()
-		idle := sh.steps.missed+sh.steps.unknown > sh.steps.served
-		sh.mu.Unlock()
-		if idle && got < most {
-			n, err := a.trimArena(sh, most-got)
-			if got += n; err != nil {
-				return got, err
-			}
-		}
-	}
-	return got, nil
 }

@@ -118,7 +118,8 @@
 //
 // A Plan serves a step that was learned from fixed places (planned.go). What a stream's steps ask for is recorded (steps.go); a
 // recording becomes a program (stepprogram.go), which package plan places in the background, partly in free blocks that the plan borrows
-// from the segments (lend.go) and else in an arena (arena.go). A place is a proposal: whether it is free is looked at for each
+// from the segments (lend.go) and else in an arena (arena.go); programs that begin alike have what they share in the same places
+// (agree.go). A place is a proposal: whether it is free is looked at for each
 // request, and the caching allocator serves what the plan does not. All of it is guarded by the shard's lock, and grows and shrinks
 // under Caching.mu.
 //

@@ -41,7 +41,8 @@ func (st *steps) recognise() {
 	}
 	for k, p := range st.programs { // the last one used first, which most steps are
 		if p.has(r) {
-			r.program, p.proven, p.used = p, true, st.epoch
+			st.proves(p)
+			r.program, p.used = p, st.epoch
 			p.merge(r)
 			st.use(k)
 			return
@@ -65,6 +66,7 @@ func (st *steps) recognise() {
 	r.program, p.used = p, st.epoch
 	p.merge(r)
 	if len(st.programs) == mostKnown {
+		st.programs[mostKnown-1].heeds = nil // or each would keep those before it
 		st.programs = st.programs[:mostKnown-1]
 	}
 	st.programs = append(st.programs, p)

@@ -78,11 +78,12 @@ type lodging struct {
 }
 
 // lodge fills homes with buffers of q, and takes those out of it. index says which request each buffer is; those of the buffers that stay
-// come back. With pages of a size, not 0, it also proposes stitches, if less memory is needed with them.
-func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page uint64, improve time.Duration) (rest []int, lodgers []lodger, stitches []newStitch) {
-	best := fill(ctx, q, homes, stitching{})
+// come back. With pages of a size, not 0, it also proposes stitches, if less memory is needed with them. What has a place by like stays there.
+func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page uint64, improve time.Duration, like *agreement) (rest []int, lodgers []lodger, stitches []newStitch) {
+	keep := like.of(index)
+	best := fill(ctx, q, homes, stitching{}, keep)
 	if page != 0 {
-		best = fillWithStitches(ctx, q, homes, page, improve, best)
+		best = fillWithStitches(ctx, q, homes, page, improve, keep, best)
 	}
 	gone := make([]bool, len(q.Buffers))
 	for _, r := range best.rooms {
@@ -115,7 +116,7 @@ type stitching struct {
 }
 
 // fillWithStitches tries several ways, the first one to its end and the others as long as there is time, and returns what needs the least memory.
-func fillWithStitches(ctx context.Context, q *plan.Problem, homes []home, page uint64, improve time.Duration, best *lodgings) *lodgings {
+func fillWithStitches(ctx context.Context, q *plan.Problem, homes []home, page uint64, improve time.Duration, keep []keptPlace, best *lodgings) *lodgings {
 	rest, cancel := context.WithTimeout(ctx, improve)
 	defer cancel()
 	within := ctx
@@ -124,7 +125,7 @@ func fillWithStitches(ctx context.Context, q *plan.Problem, homes []home, page u
 			if within.Err() != nil {
 				return best
 			}
-			if l := fill(within, q, homes, stitching{page, most, thrift}); l.total(page) < best.total(page) {
+			if l := fill(within, q, homes, stitching{page, most, thrift}, keep); l.total(page) < best.total(page) {
 				best = l
 			}
 			within = rest
@@ -134,7 +135,7 @@ func fillWithStitches(ctx context.Context, q *plan.Problem, homes []home, page u
 }
 
 // fill always looks at the time when the arena would hold most, and takes the largest buffer alive then that finds room.
-func fill(ctx context.Context, q *plan.Problem, homes []home, way stitching) *lodgings {
+func fill(ctx context.Context, q *plan.Problem, homes []home, way stitching, keep []keptPlace) *lodgings {
 	l := &lodgings{q: q, load: loadOf(q), stitching: way, order: make([]int, len(q.Buffers))}
 	for i := range l.order {
 		l.order[i] = i
@@ -155,6 +156,9 @@ func fill(ctx context.Context, q *plan.Problem, homes []home, way stitching) *lo
 	}
 	l.heads, l.tails = longest(l.heads), longest(l.tails)
 	done := make([]bool, len(l.order)) // lodged, or without room for ever
+	for _, k := range keep {
+		l.keep(k, done)
+	}
 	for ctx.Err() == nil && l.next(done) {
 	}
 	for _, r := range slices.Backward(l.rooms) {
@@ -163,6 +167,29 @@ func fill(ctx context.Context, q *plan.Problem, homes []home, way stitching) *lo
 		}
 	}
 	return l
+}
+
+// keep leaves a buffer where it is: in the arena, or in a room.
+func (l *lodgings) keep(k keptPlace, done []bool) {
+	done[k.buffer] = true
+	if k.home == nil {
+		return
+	}
+	b := l.q.Buffers[k.buffer]
+	for _, r := range l.rooms {
+		if r.b == k.home {
+			r.put(lodging{b, k.buffer, k.at})
+			l.load.add(b, -1)
+			return
+		}
+	}
+	done[k.buffer] = false // nobody lends it any more
+}
+
+// put adds a buffer.
+func (r *room) put(x lodging) {
+	r.in = append(r.in, x)
+	slices.SortFunc(r.in, func(x, y lodging) int { return cmp.Compare(x.at, y.at) })
 }
 
 // mostEnds is how many ends of pages of each kind are tried for a stitch: all pairs of them are looked at.
@@ -200,8 +227,7 @@ func (l *lodgings) next(done []bool) bool {
 			}
 			l.add(r)
 		}
-		r.in = append(r.in, lodging{b, i, offset})
-		slices.SortFunc(r.in, func(x, y lodging) int { return cmp.Compare(x.at, y.at) })
+		r.put(lodging{b, i, offset})
 		l.load.add(b, -1)
 		return true
 	}

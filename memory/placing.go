@@ -82,11 +82,15 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		return true, nil
 	}
 	// Where the placement took longer than the step waited, what went back for it is cached again by now.
-	if p.needs = a.needs(sh, p.placed); p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
+	p.needs = a.needs(sh, p.placed)
+	others := a.unusedElsewhere(sh)
+	p.needs -= min(p.needs, others)
+	if p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
 		if err := a.returnFree(sh, 0); err != nil {
 			return false, err
 		}
 		p.needs = a.needs(sh, p.placed)
+		p.needs -= min(p.needs, others)
 	}
 	if p.needs > most {
 		p.placed = nil
@@ -106,18 +110,21 @@ func (a *Caching) takeBackNow(sh *shard) error {
 func (a *Caching) place(sh *shard, p *stepProgram) error {
 	var homes []home
 	var page uint64
-	if p.alone {
-		p.alone = false
-	} else {
+	lend := !p.alone
+	p.alone = false
+	if lend {
 		if err := a.lend(sh); err != nil {
 			return err
 		}
-		sh.mu.Lock()
-		homes, page = a.homes(sh)
-		sh.mu.Unlock()
 	}
-	q, index := p.problem()
-	p.placed, p.dirty = &placement{done: make(chan struct{})}, false
+	sh.mu.Lock()
+	if lend {
+		homes, page = a.homes(sh)
+	}
+	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), done: make(chan struct{})}
+	sh.mu.Unlock()
+	q, index := p.problemWith(pl.until)
+	p.placed, p.dirty = pl, false
 	sh.steps.counts.Placed++
 	sh.steps.tried = true
 	improve := min(a.plan.wait, stepWait) / 2
@@ -196,13 +203,77 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 	return bytes
 }
 
+// unusedElsewhere is how much other streams have that is nobody's now, in their caches and arenas, and that makeRoom takes when an arena grows: programs in
+// turn, each on a stream, need no more than the largest. Caller holds a.mu and no shard.
+func (a *Caching) unusedElsewhere(sh *shard) (bytes uint64) {
+	if p := a.policy.Load(); p.compaction == 0 || !p.expandable {
+		return 0
+	}
+	for _, b := range a.donors(nil, sh) {
+		if b.shard != sh {
+			bytes += a.pagesOf(b)
+		}
+	}
+	for _, o := range *a.shards.Load() {
+		if o.steps == nil || o == sh {
+			continue
+		}
+		o.mu.Lock()
+		if ar := o.steps.arena; ar.mapped != 0 && ar.seg.vm != nil {
+			bytes += ar.mapped - roundUp(o.steps.inUse(), ar.seg.vm.page)
+		}
+		o.mu.Unlock()
+	}
+	return bytes
+}
+
+// pagesOf is how many bytes of whole pages a free block has; none if it is not free any more. Caller holds a.mu and no shard.
+func (a *Caching) pagesOf(b *block) uint64 {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	if b.state != stateCached {
+		return 0
+	}
+	return homeOf(b).pages
+}
+
 // computePlacement finds places in borrowed blocks and in the arena.
 func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
 	defer close(pl.done)
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
-	pl.index, pl.homes, pl.stitches = lodge(ctx, &q, index, homes, page, improve/2)
-	pl.Placement, pl.err = plan.Place(ctx, q, plan.Budget(improve), plan.Target(goodPlace))
+	lodged := func(like *agreement) *packing {
+		k := &packing{ctx: ctx, q: q, improve: improve}
+		k.index, k.homes, k.stitches = lodge(ctx, &k.q, index, homes, page, improve/2, like)
+		return k
+	}
+	if pl.like != nil {
+		k := lodged(pl.like)
+		if pl.places = k.pack(pl.like.offsets(k.index)); pl.err != nil || pl.like.fits(pl.Size, pl.Bound) {
+			return
+		}
+		pl.clash = pl.like.with
+	}
+	k := lodged(nil)
+	pl.places = k.pack(nil)
+	if pl.err == nil && len(pl.shared) != 0 {
+		pl.places = k.packBelow(pl.shared, pl.places)
+	}
+}
+
+// packing is the placement of what is left for the arena.
+type packing struct {
+	ctx     context.Context
+	q       plan.Problem
+	improve time.Duration
+	places
+}
+
+// pack places buffers around those that are kept at offsets.
+func (k *packing) pack(kept map[int]uint64) places {
+	r := k.places
+	r.Placement, r.err = plan.Place(k.ctx, k.q, plan.Budget(k.improve), plan.Target(goodPlace), plan.Keep(kept))
+	return r
 }
 
 // install puts a placement in force, unless the arena cannot hold it now. Caller holds a.mu and no shard.
@@ -229,6 +300,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
 	p.dirty, p.bound = false, p.alive()
+	st.disagree(p, pl.clash)
 	if st.program == nil {
 		st.adopt(p)
 	}

@@ -18,10 +18,11 @@ import (
 // block lives longer than it did, are served by the caching allocator at once; blocks that outlive a step always are. Nothing
 // depends on the program keeping to what was learned.
 type Plan struct {
-	a     *Caching
-	wait  time.Duration
-	steps int       // guarded by a.mu: that were begun
-	last  PlanStats // guarded by a.mu: when it was closed
+	a      *Caching
+	wait   time.Duration
+	steps  int                 // guarded by a.mu: that were begun
+	lately [recentSteps]demand // guarded by a.mu: of the last steps
+	last   PlanStats           // guarded by a.mu: when it was closed
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
 	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
@@ -34,6 +35,9 @@ type PlanOption func(*Plan)
 func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(d, 0) } }
 
 // PlanStats says how a plan does. All are sums over all steps and streams, but for those that say what is now.
+//
+// Bound and Size are the most that one of the last 16 steps has. Of a step they are sums over the streams on which it was served: Bound of what each of them has alive
+// at once in planned blocks. Streams that are at their fullest at different times of a step have less alive together. Arena is the sum over all streams.
 type PlanStats struct {
 	Steps    int    // that were begun
 	Served   uint64 // requests that were given the place of the plan
@@ -44,8 +48,8 @@ type PlanStats struct {
 	Programs int    // different steps that are known now
 	Placed   int    // placements that were computed
 	Arena    uint64 // bytes of memory that the arenas have now
-	Bound    uint64 // the least that the present programs need, in bytes: what is alive at once
-	Size     uint64 // what the present programs take, in bytes
+	Bound    uint64 // the least that the last steps need, in bytes
+	Size     uint64 // what their programs take of arenas and stitches, in bytes
 }
 
 // Deviations are the requests that did not go by the plan.
@@ -118,18 +122,23 @@ func (p *Plan) Step() error {
 	}
 	a.behalf = a.freeSite()
 	p.steps++
+	over := &p.lately[p.steps%recentSteps]
+	*over = demand{}
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
 			continue
 		}
 		sh.mu.Lock()
+		d := sh.steps.demand()
+		over.bound, over.size = over.bound+d.bound, over.size+d.size
+		refused := sh.steps.refused != 0
 		settled := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
 		sh.mu.Unlock()
 		errs = append(errs, a.shrinkArena(sh))
-		if settled {
+		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing
 			errs = append(errs, a.returnCached(sh))
 		}
 	}
@@ -186,7 +195,7 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 	if s.end > st.arena.mapped {
 		p, arranged, epoch, next := st.program, st.arranged, st.epoch, st.next
 		sh.mu.Unlock()
-		err := a.extendArena(sh, s.end)
+		err := a.extendArena(sh, s.end, s.size)
 		sh.mu.Lock()
 		// Another goroutine may have been given a later slot meanwhile, which has a part of this one, or the slot may be no more.
 		changed := st.program != p || st.arranged != arranged || st.epoch != epoch || st.next != next
@@ -214,22 +223,21 @@ func (p *Plan) Stats() PlanStats {
 	return p.stats()
 }
 
-// lastFollowed is the program in force, or the last one that was.
-func (st *steps) lastFollowed() *stepProgram {
-	if st.program != nil && st.program.slots != nil {
-		return st.program
+// demand is what a step needs and takes.
+type demand struct{ bound, size uint64 }
+
+// demand is that of the present step on a stream; none if its plan has served nothing.
+func (st *steps) demand() demand {
+	if st.served == 0 || st.program == nil || st.program.slots == nil {
+		return demand{}
 	}
-	for _, p := range st.programs { // the last one used first
-		if p.slots != nil {
-			return p
-		}
-	}
-	return nil
+	return demand{st.program.bound, st.program.size + st.stitchBytes()}
 }
 
 // stats is Stats of a plan that is not closed, under the lock of its allocator and no shard's.
 func (p *Plan) stats() PlanStats {
 	sum := PlanStats{Steps: p.steps}
+	var now demand
 	for _, sh := range *p.a.shards.Load() {
 		sh.mu.Lock()
 		if st := sh.steps; st != nil {
@@ -242,12 +250,13 @@ func (p *Plan) stats() PlanStats {
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
 			sum.Arena += st.arena.mapped + st.stitchBytes()
-			if q := st.lastFollowed(); q != nil {
-				sum.Bound += q.bound
-				sum.Size += q.size + st.stitchBytes()
-			}
+			d := st.demand()
+			now.bound, now.size = now.bound+d.bound, now.size+d.size
 		}
 		sh.mu.Unlock()
+	}
+	for _, d := range append(p.lately[:], now) {
+		sum.Bound, sum.Size = max(sum.Bound, d.bound), max(sum.Size, d.size)
 	}
 	return sum
 }

@@ -25,6 +25,10 @@ type planProgram struct {
 	stitches int  // most there were
 	fail     bool // the driver fails now and then
 	script   []planOp
+	other    []planOp // that it had before, and takes again now and then
+	length   int      // requests of the step before
+	agreed   int      // blocks that two programs had at the same place of the arena
+	borrowed int      // and of borrowed memory
 }
 
 // planOp is one request of a step: its size, its stream, and before which later request it is freed.
@@ -69,11 +73,15 @@ func (p *planProgram) keep() {
 	}
 }
 
-// write makes a new step.
+// write makes a new step, which may begin like the one before.
 func (p *planProgram) write() {
 	n := 3 + p.rng.IntN(30)
+	p.other = p.script
 	p.script = nil
-	for i := range n {
+	if len(p.other) != 0 && p.rng.IntN(2) == 0 {
+		p.script = slices.Clone(p.other[:p.rng.IntN(min(n, len(p.other)))])
+	}
+	for i := len(p.script); i < n; i++ {
 		op := planOp{size: p.size(), end: i + 1 + p.rng.IntN(n)}
 		if p.rng.IntN(5) == 0 {
 			op.stream = 1
@@ -90,8 +98,9 @@ func (p *planProgram) size() uint64 {
 func (p *planProgram) step(deviate int) {
 	require.NoError(p.t, p.tolerated(p.plan.Step()))
 	for i := range p.live {
-		p.live[i].end -= len(p.script)
+		p.live[i].end -= p.length
 	}
+	p.length = len(p.script)
 	odd := func() bool { return deviate > 0 && p.rng.IntN(deviate) == 0 }
 	for i, op := range p.script {
 		p.freeDue(i, odd)
@@ -177,8 +186,28 @@ func (p *planProgram) requireApart() {
 	for _, sh := range *p.a.shards.Load() {
 		if sh.steps != nil {
 			p.stitches = max(p.stitches, len(sh.steps.stitches))
+			p.agreed, p.borrowed = p.agreed+agreed(sh.steps, false), p.borrowed+agreed(sh.steps, true)
 		}
 	}
+}
+
+// agreed counts the blocks that two programs have at one place, in borrowed memory or the arena. Caller holds no lock.
+func agreed(st *steps, borrowed bool) (n int) {
+	for k, p := range st.programs {
+		for _, q := range st.programs[:k] {
+			if !alikeAgain(p, q) || p.slots == nil || q.slots == nil {
+				continue
+			}
+			for _, i := range together(p, q, alike(p, q)) {
+				x, ok := p.slots[i].place()
+				y, also := q.slots[i].place()
+				if ok && also && x == y && (x.home != nil) == borrowed {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // memoryPart is a part of a block, at an address that no other part of the device's memory has: what lies in the end of a stitch is told by the
@@ -221,17 +250,19 @@ func partsOf(a *Caching, b Block) (list []memoryPart) {
 // Whatever the program does between two steps that are alike: no two blocks overlap, the books are right, and in the end the device
 // has everything back.
 func TestPlan_RandomProgramsKeepTheInvariants(t *testing.T) {
-	stitches := 0
+	stitches, agreed, borrowed := 0, 0, 0
 	for seed := range uint64(planSeeds()) {
 		for _, fail := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, fail), func(t *testing.T) {
 				p := newPlanProgram(t, rand.New(rand.NewPCG(seed, 1)), fail)
 				p.run(12)
-				stitches += p.stitches
+				stitches, agreed, borrowed = stitches+p.stitches, agreed+p.agreed, borrowed+p.borrowed
 			})
 		}
 	}
 	require.NotZero(t, stitches, "no program made one")
+	require.NotZero(t, agreed, "no two programs had anything in common")
+	require.NotZero(t, borrowed, "nor in borrowed memory")
 }
 
 // run takes some steps, and ends the program.
@@ -239,6 +270,9 @@ func (p *planProgram) run(steps int) {
 	for range steps {
 		if p.rng.IntN(6) == 0 {
 			p.write()
+		}
+		if p.other != nil && p.rng.IntN(2) == 0 {
+			p.script, p.other = p.other, p.script
 		}
 		p.step([]int{0, 0, 5, 20, 60}[p.rng.IntN(5)])
 	}

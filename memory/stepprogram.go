@@ -20,6 +20,8 @@ type stepProgram struct {
 	dirty    bool // lifetimes have changed since it was placed
 	alone    bool // no memory is borrowed for it: the step took it back before it was known where things go
 	placed   *placement
+	heeds    []*stepProgram // those that begin alike, and were known when it was placed
+	until    []int32        // how long its blocks have their places, if placed: ends, or longer for the sake of those
 
 	slots  []slot  // as placed; none before
 	turns  []turn  // of the slots
@@ -45,12 +47,22 @@ type turn struct {
 	taken bool   // its block is in use, or pending
 }
 
-// placement is what package plan found for a program, in the background.
+// placement is what package plan finds for a program, in the background.
 type placement struct {
+	like   *agreement // with a larger program, if there is one that begins alike
+	shared []int      // requests whose blocks smaller programs that begin alike have in use when they part from this one
+	until  []int32    // see stepProgram
+	done   chan struct{}
+
+	places              // when done is closed
+	clash  *stepProgram // the larger program, if nothing was found that agrees with it
+}
+
+// places are where blocks go.
+type places struct {
 	index    []int    // the request of each buffer of the arena
 	homes    []lodger // those in borrowed memory
 	stitches []newStitch
-	done     chan struct{}
 	plan.Placement
 	err error
 }
@@ -179,12 +191,14 @@ func (p *stepProgram) alive() uint64 {
 }
 
 // problem is what is to be placed, and which request each buffer is.
-func (p *stepProgram) problem() (plan.Problem, []int) {
+func (p *stepProgram) problem() (plan.Problem, []int) { return p.problemWith(p.ends) }
+
+func (p *stepProgram) problemWith(ends []int32) (plan.Problem, []int) {
 	q := plan.Problem{Cycle: len(p.sizes)}
 	var index []int
 	for i, size := range p.sizes {
 		if p.ends[i] != 0 && !p.stays[i] {
-			q.Buffers = append(q.Buffers, plan.Buffer{Size: size, From: i, To: int(p.ends[i])})
+			q.Buffers = append(q.Buffers, plan.Buffer{Size: size, From: i, To: int(ends[i])})
 			index = append(index, i)
 		}
 	}
@@ -193,7 +207,7 @@ func (p *stepProgram) problem() (plan.Problem, []int) {
 
 // arrange makes the slots of a placement. Blocks of the slots before that are in use stay what they are.
 func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
-	p.slots, p.turns, p.before, p.size = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size
+	p.slots, p.turns, p.before, p.size, p.until = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size, pl.until
 	at := make([]uint64, len(p.sizes)) // in a space of the arena and, behind it, the lent blocks
 	for i, size := range p.sizes {
 		p.slots[i].size, p.slots[i].turn = size, &p.turns[i]

@@ -16,6 +16,7 @@
 //	greedy.go     placing in an order, on an occupancy
 //	sweep.go      placing in the order of time, on a free list (holes.go, treap.go)
 //	portfolio.go  the list of methods
+//	keep.go       buffers that have their places already
 //	climb.go      what is at the top goes before what is in its way
 //	exact.go      the search of small tasks, with its bounds
 //	place.go      who works on what, for how long (effort.go)

@@ -17,7 +17,13 @@ func newGreedy(t *task) *greedy { return &greedy{t: t, occ: newOccupancy(t.secti
 // run places the jobs of order, and stops as soon as the size would reach limit: ok is false then, and when the effort ends.
 func (g *greedy) run(order []int32, best bool, limit uint64, offsets []uint64, spend func(int) bool) (size uint64, ok bool) {
 	g.occ.reset()
+	if size = g.placeKept(offsets); size >= limit {
+		return size, false
+	}
 	for _, i := range order {
+		if g.t.jobs[i].kept {
+			continue
+		}
 		if !spend(1) {
 			return 0, false
 		}
@@ -29,6 +35,21 @@ func (g *greedy) run(order []int32, best bool, limit uint64, offsets []uint64, s
 	return size, true
 }
 
+// placeKept takes the places of the jobs that have theirs already, and returns where the last one ends.
+func (g *greedy) placeKept(offsets []uint64) (size uint64) {
+	if g.t.kept == 0 {
+		return 0
+	}
+	for i := range g.t.jobs {
+		if j := &g.t.jobs[i]; j.kept {
+			g.take(j, j.at)
+			offsets[i] = j.at
+			size = max(size, j.at+j.size)
+		}
+	}
+	return size
+}
+
 // place places one job and returns where it ends.
 func (g *greedy) place(i int32, best bool, offsets []uint64) uint64 {
 	j := &g.t.jobs[i]
@@ -36,8 +57,12 @@ func (g *greedy) place(i int32, best bool, offsets []uint64) uint64 {
 	g.t.ranges(j, g.occ.ask)
 	at := fit(g.occ.taken(), j.size, best)
 	offsets[i] = at
-	g.t.ranges(j, func(lo, hi int) { g.occ.add(lo, hi, span{at, at + j.size}) })
+	g.take(j, at)
 	return at + j.size
+}
+
+func (g *greedy) take(j *job, at uint64) {
+	g.t.ranges(j, func(lo, hi int) { g.occ.add(lo, hi, span{at, at + j.size}) })
 }
 
 // sorted returns the jobs in an order; equal ones stay in that of time.

@@ -11,7 +11,7 @@ func (t *task) improve(s *search) {
 		s.m.stopped = NoIdea
 		return
 	}
-	if len(t.jobs) <= exactly {
+	if len(t.jobs) <= exactly && t.kept == 0 {
 		if t.exact == nil {
 			t.exact = newExact(t)
 		}

@@ -10,6 +10,7 @@ type options struct {
 	effort int
 	seed   uint64
 	target float64
+	kept   map[int]uint64
 }
 
 // Effort limits the work that Place does beyond its first placement, in units: a unit is a buffer placed by a heuristic, or a node of
@@ -26,6 +27,11 @@ func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // Target lets Place stop at a placement of at most ratio times the bound. The default, also for less than 1 and for NaN, is 1.
 func Target(ratio float64) Option { return func(o *options) { o.target = ratio } }
+
+// Keep gives buffers, by their index, the offsets that they have already, in bytes: they stay there, and the others are placed around them. No arena is smaller
+// then than the highest of their ends, and small tasks are not searched exactly. Offsets that are no placement of those buffers, or end above 2^63-1, or of
+// buffers that do not exist, are an *Error.
+func Keep(offsets map[int]uint64) Option { return func(o *options) { o.kept = offsets } }
 
 func choose(opts []Option, buffers int) options {
 	var o options

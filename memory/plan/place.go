@@ -32,7 +32,13 @@ func Place(ctx context.Context, p Problem, opts ...Option) (Placement, error) {
 		return Placement{}, err
 	}
 	o := choose(opts, len(p.Buffers))
+	if err := p.checkKept(o.kept); err != nil {
+		return Placement{}, err
+	}
 	s := &search{tasks: p.tasks(), seed: o.seed, m: &meter{ctx: ctx, left: o.effort}}
+	for _, t := range s.tasks {
+		t.keep(o.kept)
+	}
 	if o.budget > 0 {
 		s.m.deadline = time.Now().Add(o.budget)
 	}
@@ -93,7 +99,7 @@ func (s *search) first() bool {
 func (s *search) portfolio() {
 	for _, t := range s.tasks {
 		for _, method := range t.methods()[1:] {
-			if t.best.size <= s.goal || s.m.stopped != "" {
+			if t.best.size <= max(s.goal, t.lower) || s.m.stopped != "" {
 				break
 			}
 			t.try(method, s.m.spend)

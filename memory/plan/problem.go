@@ -106,6 +106,7 @@ const (
 	TooLarge     Kind = "the sizes up to this buffer sum to more than 2^63-1 bytes"
 	WrongCount   Kind = "there is not one offset for each buffer"
 	PastEnd      Kind = "the buffer ends above 2^64-1"
+	KeptTooHigh  Kind = "the buffer is kept where it ends above 2^63-1"
 	Overlap      Kind = "two buffers that live at the same time overlap"
 )
 
@@ -114,7 +115,7 @@ type Error struct {
 	Kind             Kind
 	Buffer, Other    int    // indices into Problem.Buffers; -1 where there is none
 	A, B             Buffer // these buffers
-	OffsetA, OffsetB uint64 // bytes; with Overlap and PastEnd
+	OffsetA, OffsetB uint64 // bytes; with Overlap, PastEnd and KeptTooHigh
 	Offsets, Buffers int    // with WrongCount: how many there are
 	Cycle            int    // of the problem
 }
@@ -127,7 +128,7 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("plan: %s: %d offsets, %d buffers", e.Kind, e.Offsets, e.Buffers)
 	case OutsideCycle:
 		return fmt.Sprintf("plan: %s: %s, cycle %d", e.Kind, describe(e.Buffer, e.A), e.Cycle)
-	case PastEnd:
+	case PastEnd, KeptTooHigh:
 		return fmt.Sprintf("plan: %s: %s at offset %d", e.Kind, describe(e.Buffer, e.A), e.OffsetA)
 	case Overlap:
 		return fmt.Sprintf("plan: %s: %s at offset %d, and %s at offset %d", e.Kind,

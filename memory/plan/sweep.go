@@ -103,12 +103,15 @@ func lowest(taken []span, at, size uint64) uint64 {
 // sweepAround places the jobs of order by best fit, then the rest by a sweep.
 func (t *task) sweepAround(order []int32, best bool, limit uint64, offsets []uint64, spend func(int) bool) (size uint64, ok bool) {
 	s := &sweep{t: t, best: best, offsets: offsets}
-	if len(order) > 0 {
+	if len(order) > 0 || t.kept > 0 {
 		g := newGreedy(t)
 		if size, ok = g.run(order, true, limit, offsets, spend); !ok {
 			return size, false
 		}
 		s.around, s.fixed = g.occ, make([]bool, len(t.jobs))
+		for i := range t.jobs {
+			s.fixed[i] = t.jobs[i].kept
+		}
 		for _, i := range order {
 			s.fixed[i] = true
 		}

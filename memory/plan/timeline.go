@@ -11,6 +11,8 @@ type job struct {
 	life   int // in events of the program: hi-lo says little of it
 	lo, hi int // hi > task.sections if it lives on into the next round
 	id     int // index into Problem.Buffers
+	kept   bool
+	at     uint64 // the offset, if it is kept
 }
 
 // task is a part of a problem that shares no time with the rest. Its time is divided into sections.
@@ -22,9 +24,10 @@ type task struct {
 	jobs     []job // by lo, then larger ones first
 	sections int
 	wrapped  int    // how many of the jobs live on into the next round; if 0, time is a line
+	kept     int    // how many of the jobs have their offsets
 	bound    uint64 // bytes: the most that live at once
 	best     layout
-	lower    uint64 // no arena is smaller: the bound, or more if the exact search has proved it
+	lower    uint64 // no arena is smaller: the bound, or more if the exact search has proved it, or a kept offset says so
 	climb    *climber
 	exact    *exact
 }
