@@ -127,13 +127,16 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	p.placed, p.dirty = pl, false
 	sh.steps.counts.Placed++
 	sh.steps.tried = true
-	improve := min(a.plan.wait, stepWait) / 2
+	improve := min(a.plan.wait/2, mostImprove)
 	if len(index) > inTime { // no step waits for it so long
 		improve = lateImprove
 	}
 	go a.plan.compute(p.placed, q, index, homes, page, improve)
 	return nil
 }
+
+// mostImprove is how long a placement is improved that a step waits for, if PlanWait gives it twice as much.
+const mostImprove = 100 * time.Millisecond
 
 // inTime is how many buffers are placed, and their placement improved, while a step waits; with more of them, improving takes the time it needs.
 const (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -293,7 +294,7 @@ func TestOpen_NamesTheRanksThatDoNotCome(t *testing.T) {
 func TestClose_TellsARankThatTheOthersHaveGivenUp(t *testing.T) {
 	t.Run("given up", func(t *testing.T) {
 		closing := make([]error, 2)
-		errs := withGroup(t, 2, Options{TimeLimit: short}, func(c comm.Comm, d *cuda.Device) error {
+		errs := withGroup(t, 2, Options{TimeLimit: time.Second}, func(c comm.Comm, d *cuda.Device) error {
 			if c.Rank() == 1 {
 				<-c.(*rank).over
 				closing[1] = c.Close()
@@ -308,7 +309,11 @@ func TestClose_TellsARankThatTheOthersHaveGivenUp(t *testing.T) {
 		blamed(t, closing[1], comm.ErrTimeout, 1, "Close")
 	})
 	t.Run("aborted", func(t *testing.T) {
+		var opened sync.WaitGroup // both have: who is in Open yet is told there
+		opened.Add(2)
 		for rank, err := range withGroup(t, 2, Options{TimeLimit: patient}, func(c comm.Comm, _ *cuda.Device) error {
+			opened.Done()
+			opened.Wait()
 			if c.Rank() == 0 {
 				c.Abort(errors.New("mine"))
 				return c.Close()
