@@ -3,7 +3,6 @@ package parallel_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -141,21 +140,10 @@ func curvesOfRank(folder string) (err error) {
 	return os.WriteFile(filepath.Join(folder, strconv.Itoa(c.Rank())), text, 0o600)
 }
 
-var allRanks = flag.Bool("allranks", false, "in full tests also the numbers of ranks under each MPI that are left to the other one")
-
-// In full tests each number of ranks takes its 100 steps under one of the two MPIs: which one brings the bytes matters to device/comm/mpi's own tests, and
-// on two processors these ranks are a third of what this package takes.
 func TestCurves_UnderMPI(t *testing.T) {
 	steps := fulltests.Or(100, 6)
 	ranktest.WithLaunchers(t, func(t *testing.T, l ranktest.Launcher) {
-		ranks := []int{2}
-		switch {
-		case *allRanks:
-			ranks = []int{2, 4}
-		case fulltests.Enabled() && l.Name == "OpenMPI":
-			ranks = []int{4}
-		}
-		for _, n := range ranks {
+		for _, n := range []int{2, 4}[:fulltests.Or(2, 1)] {
 			t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 				folder := t.TempDir()
 				line := append(append([]string{}, l.Command...), "-n", strconv.Itoa(n), ranktest.Binary(t))

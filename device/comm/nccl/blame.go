@@ -58,7 +58,7 @@ func (t *talk) find(number uint64, waiting int, text, limit string) *comm.Fault 
 	}
 	switch {
 	case len(absent) > 0:
-		return &comm.Fault{Peer: absent[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for %s, not called there", waited, comm.RankNames(absent))}
+		return &comm.Fault{Peer: absent[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for %s, by which it was not called", waited, comm.RankNames(absent))}
 	case len(elsewhere) > 0:
 		return &comm.Fault{Peer: elsewhere[0], Err: comm.ErrTimeout, Detail: fmt.Sprintf("%s for %s, where no stream has come to it", waited, comm.RankNames(elsewhere))}
 	}
