@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -118,7 +117,7 @@ func TestEnd_IsToldWheneverItComes(t *testing.T) {
 			rig := cudatest.New(t, 2, func(l *fakecuda.Library) { l.Set("free_sync", "0") })
 			rig.Expect("NCCL hangs")
 			const most = 12
-			for run := range fulltests.Or(500, 2*most) {
+			for run := range fulltests.Or(300, 2*most) {
 				for _, hurry := range []bool{false, true}[run%2 : run%2+1] {
 					if silent := endAt(t, rig, run/2%most, hurry, ending.check, ending.other, ending.own); silent != "" {
 						t.Fatalf("run %d, point %d, hurry %v: %s", run, run/2%most, hurry, silent)
@@ -138,7 +137,7 @@ func endAt(t *testing.T, rig *cudatest.Rig, at int, hurry, check bool, other fun
 	errs := together(2, func(number int) error {
 		p := &points{}
 		d := &watchedDevice{Device: rig.Devices[number], points: p}
-		c, err := Open(d, ByFile(number, 2, meetAt), Options{TimeLimit: time.Second, Check: check, Library: rig.Path()})
+		c, err := Open(d, ByFile(number, 2, meetAt), Options{TimeLimit: short + short, Check: check, Library: rig.Path()})
 		if err != nil {
 			return err
 		}
