@@ -14,8 +14,8 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 15.2e6 // of a program that adds two tensors, built without flags: 15.17e6, of which 2.26e6 are kernels for GPUs
-	mostPackages = 10     // of other modules below ./tensor
+	mostBytes    = 15.25e6 // of a program that adds two tensors, built without flags: 15.22e6, of which 2.26e6 are kernels for GPUs
+	mostPackages = 10      // of other modules below ./tensor
 )
 
 func TestTensor_IsLightToImport(t *testing.T) {
