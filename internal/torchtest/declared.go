@@ -62,6 +62,8 @@ var Declared = []Declaration{
 	declare("gradient", ".*", "PyTorch's is -?0.*; through.* Hardshrink", "the slope at NaN is 1; vectors of PyTorch 1.13 lose it"),
 	declare("gradient", ".*", "is nan, PyTorch's is [-+]?inf .*; through.* Entr", "the gradient at 0 is 0, where PyTorch's is infinite"),
 	declare("gradient", ".*", "is ([-+]Inf|-?0), PyTorch's is nan .*; through.* KLDivLoss", "where the target is 0 the loss has no part in an infinite gradient, which PyTorch multiplies by 0"),
+	declare("value", "Prod", "is nan, PyTorch's is -?0", "one part of the product overflows and another one is 0; which factors are together differs"),
+	declare("not refused", "backward", "modified by an inplace operation: .torch.LongTensor.*; of .*MultiLabelMarginLoss", "keeps what it has made of the list of classes, and not the list"),
 	declare("gradient", ".*", "is nan, PyTorch's is [-+]?inf .*; through.* MVLgamma", "infinite gradients are multiplied by each term, whose signs differ, where PyTorch adds the terms first"),
 	declare("gradient", ".*", "is -?0.*, PyTorch's is nan .*; through.* MultiLabelMarginLoss", "pairs of classes that have no part in the loss give nothing, where PyTorch multiplies 0 by a gradient that is NaN"),
 	declare("not refused", ".*InPlace", "a view of a leaf Variable that requires grad is being used in an in-place operation.*; of .*Pixel(Uns|S)huffle", "a copy, where PyTorch's may be a view"),
