@@ -276,8 +276,12 @@ func (p *Program) compare(kind, name string, ours, torch Value) *Difference {
 			rule = overflowing
 		}
 		certain := 0.0
-		if kind == "gradient" && p.Backward != nil && p.Backward.Twice {
+		switch {
+		case kind != "gradient" || p.Backward == nil:
+		case p.Backward.Twice:
 			certain = 4 * epsilon[ours.DType]
+		case normalized.MatchString(p.through(d.Step)):
+			certain = epsilon[ours.DType]
 		}
 		d.Detail = differentElement(ours, torch, rule, bounds{certain: certain, slack: p.slack(kind, d.Step)})
 		if d.Detail == "" && p.misplaced(d, ours, torch) {
@@ -381,6 +385,9 @@ func (p *Program) through(step int) string {
 	}
 	return text
 }
+
+// normalized matches what gradients have come through a norm: of the two elements of a row, say, of which one becomes 1 and the other -1 whatever they are.
+var normalized = regexp.MustCompile("through.* (nn\\.)?(LayerNorm|GroupNorm|InstanceNorm|BatchNorm)")
 
 // epsilon is the distance of 1 to the next number. The terms of second derivatives are of about the size of 1 here and cancel, so that less than a few of it is no
 // digit that is certain, also where PyTorch's own rounding errors happen to be 0.

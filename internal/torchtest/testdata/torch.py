@@ -830,9 +830,11 @@ def times(op):
     return 32 if op.startswith("nn.") or op in LONG else 1
 
 
-# What keeps memory formats: compare.go has the same list, but for convolutions.
-PLACING = set("""Abs Neg ReLU Exp Tanh Sigmoid AddScalar MulScalar Add Sub Mul Maximum Where Lerp To Cat Clone Contiguous ToMemoryFormat Flip MaxPool2d AvgPool2d
-AdaptiveAvgPool2d AdaptiveMaxPool2d Conv2d""".split())
+# What keeps memory formats: of these compare.go compares strides, but for convolutions' and those of functions and the last lines.
+PLACING = FUNCTIONS | set("""Abs Neg ReLU Exp Tanh Sigmoid AddScalar MulScalar Add Sub Mul Maximum Where Lerp To Cat Clone Contiguous ToMemoryFormat Flip MaxPool2d AvgPool2d
+AdaptiveAvgPool2d AdaptiveMaxPool2d Conv2d
+AddCMul AddCDiv AddScaled Div DivScalar Minimum Pow PowScalar Fmod FmodScalar Remainder RemainderScalar FloorDivide Atan2 Hypot Clamp ClampTo Lerp LerpScalar
+Eq Ne Lt Le Gt Ge EqScalar NeScalar LtScalar LeScalar GtScalar GeScalar And Or Xor Not""".split())
 FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
 
 
@@ -884,8 +886,10 @@ class Noise:
         if t is None or not t.is_floating_point() or t.numel() == 0:
             return t
         size = max([greatest(x) for x in (t,) + others] + [self.seen if beside or times > 1 and not others else 0])
-        s = torch.randint(-1, 2, t.shape, generator=self.g)
-        return self.on(t) + (size * times * self.unit[t.dtype] * s.double()).to(t.dtype)
+        return self.on(t) + (size * times * self.unit[t.dtype] * self.signs(t)).to(t.dtype)
+
+    def signs(self, t):
+        return torch.randint(-1, 2, t.shape, generator=self.g).double()
 
 
 def parse(text, dtype, shape):
@@ -962,7 +966,7 @@ class Run:
             blur = lambda a: [blur(x) for x in a] if isinstance(a, list) else self.blurred(op, a)
             args = [blur(a) for a in args]
         if self.noise and op in FUNCTIONS and not changes:
-            args = [self.hooked(a) for a in args]
+            args = [self.hooked(op, a) for a in args]
         before = [a.clone() if isinstance(a, torch.Tensor) else a for a in args] if inexact and changes else args
         if op.startswith("nn."):
             from_layers = LAYERS[op[3:]]
@@ -984,10 +988,13 @@ class Run:
                     self.noise.zeros(x)
         return r
 
-    def hooked(self, a):
+    def hooked(self, op, a):
         """The gradient of a function may cancel, as that of tanh near 1 does."""
         if isinstance(a, torch.Tensor) and a.is_floating_point() and a.requires_grad:
             a = a.view_as(a)
+            if op in ("Asin", "Acos", "Atanh"):  # the error of x*x remains in the small difference 1 - x*x, by which theirs are divided
+                lost = (1 / (1 - a.detach().double() ** 2)).nan_to_num(0, 0, 0)
+                a.register_hook(lambda g: (g * (1 + lost * self.noise.unit[g.dtype] * self.noise.signs(g))).to(g.dtype))
             a.register_hook(lambda g: self.noise.rough(g, times=2))
         return a
 
