@@ -116,9 +116,6 @@ func (p *Pattern) addT(g *autograd.Graph, sent *autograd.Variable) *autograd.Var
 }
 
 func summed(g *autograd.Graph, sent *autograd.Variable, at *tensor.Tensor, size int) *autograd.Variable {
-	if g.Err() != nil {
-		return sent
-	}
 	shape := append([]int{size}, sent.Shape()[1:]...)
 	return g.Zeros(sent.DType(), shape...).IndexAdd(0, g.Input(at), sent)
 }

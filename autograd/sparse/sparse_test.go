@@ -267,3 +267,31 @@ func TestCSR_KeepsNoMemoryWhenItIsMissing(t *testing.T) {
 	require.NoError(t, inner.Close())
 	require.NoError(t, dev.Close())
 }
+
+// A sum of what could not be computed must not ask for its shape, of which there is none.
+func TestProducts_FailAtEveryAllocationAndKeepNothing(t *testing.T) {
+	pattern, cases := read(t)
+	e, alloc := newExec(t)
+	p, err := sparse.CSR(e, pattern.Rows, pattern.Cols, pattern.Crow, pattern.Col)
+	require.NoError(t, err)
+	defer p.Release()
+	base := alloc.Stats().AllocatedBytes.All.Current
+	for name, c := range cases {
+		failed := true
+		for nth := 1; failed; nth++ {
+			a := &lacking{Allocator: alloc}
+			g := autograd.NewGraph(e.Device(), autograd.WithAllocator(a))
+			var in []*autograd.Variable
+			for _, x := range c.Ins {
+				in = append(in, x.leaf(t, g, tensor.Float32))
+			}
+			a.calls, a.failAt = 0, nth
+			functions[name](p, in)
+			if failed = a.calls >= nth; failed {
+				require.ErrorIs(t, g.Err(), memory.ErrOutOfMemory, "%s, allocation %d", name, nth)
+			}
+			g.Release()
+			require.Equal(t, base, alloc.Stats().AllocatedBytes.All.Current, "%s, allocation %d", name, nth)
+		}
+	}
+}
