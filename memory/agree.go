@@ -241,19 +241,22 @@ func (k *packing) packBelow(shared []int, best places) places {
 		func(x, y plan.Buffer) int { return cmp.Compare(y.Size, x.Size) },
 	} {
 		slices.SortStableFunc(buffers, func(i, j int) int { return before(k.q.Buffers[i], k.q.Buffers[j]) })
-		if r := k.pack(bottom(&k.q, buffers)); r.err == nil && r.Size <= uint64(agreeing*float64(best.Size)) {
+		if r := k.pack(k.bottom(buffers)); r.err == nil && r.Size <= uint64(agreeing*float64(best.Size)) {
 			return r
 		}
 	}
 	return best
 }
 
-// bottom are offsets of buffers, each the lowest beside those before it.
-func bottom(q *plan.Problem, buffers []int) map[int]uint64 {
+// bottom are offsets of buffers, each the lowest beside those before it and between pins.
+func (k *packing) bottom(buffers []int) map[int]uint64 {
 	r, at := &room{}, map[int]uint64{}
+	for _, p := range k.pins {
+		r.put(lodging{Buffer: plan.Buffer{Size: p.size, To: k.q.Cycle}, at: p.at})
+	}
 	for _, i := range buffers {
-		b := q.Buffers[i]
-		at[i], _ = firstFit(r.in, b, unlimited, q.Cycle)
+		b := k.q.Buffers[i]
+		at[i], _ = firstFit(r.in, b, unlimited, k.q.Cycle)
 		r.put(lodging{b, i, at[i]})
 	}
 	return at

@@ -91,6 +91,7 @@ type request struct {
 	bytes     uint64       // asked for
 	size      uint64       // rounded: the block's size
 	site      journal.Site // of the call, for the history
+	outlives  bool         // its block outlives the step of a plan
 	overLimit bool         // the last attempt failed because of the limit
 	releases  releases     // what it had to give back on the way
 	wanted    uint64       // of one that failed: bytes that the device must have for it
@@ -212,8 +213,9 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	}
 	if b == nil {
 		// mu comes before sh.mu, so this one must be released first. What happens in between is grow's affair.
+		outlives := sh.steps != nil && sh.steps.outlives
 		sh.mu.Unlock()
-		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m})
+		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m, outlives: outlives})
 	}
 	return sh.finish(p, b, size, bytes, m), nil
 }
@@ -325,8 +327,10 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b, err := a.takeBackFor(r); b != nil || err != nil {
 		return b, err
 	}
-	if b := r.shard.gapFor(r.size, smallLimit); b != nil {
-		return b, nil
+	if !r.outlives { // or it would be in the way of the steps to come
+		if b := r.shard.gapFor(r.size, smallLimit); b != nil {
+			return b, nil
+		}
 	}
 	if b := a.waitOnDevice(r); b != nil {
 		return b, nil

@@ -24,14 +24,77 @@ func (st *steps) end() (settled bool) {
 	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
 	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
-	st.fresh, st.firstSize = true, 0
-	for _, p := range st.unplaced(unlimited) {
-		st.firstSize = max(st.firstSize, p.alive()/firstPart)
-	}
-	st.next = 0
+	st.fresh, st.next = true, 0
+	st.expect()
 	clear(st.renewed)
 	return settled
 }
+
+// expect says with which request the step to come begins to work, which is when placements are put in force.
+func (st *steps) expect() {
+	st.firstSize = 0
+	for _, p := range st.unplaced(unlimited) {
+		st.firstSize = max(st.firstSize, p.alive()/firstPart)
+	}
+}
+
+// another reports whether the step that is over is of another model: most of what stayed from step to step is gone, and what is to come in its place was never
+// planned. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
+func (st *steps) another() bool {
+	held := st.held()
+	st.kept = max(st.kept, held)
+	if st.others.waits() || held >= st.kept/2 {
+		return false
+	}
+	st.kept = held
+	return len(st.programs) != 0 && st.others.again(true)
+}
+
+// held is how much is in use that was there before the step that is over.
+func (st *steps) held() uint64 {
+	bytes := uint64(0)
+	for k := range poolKinds {
+		bytes += uint64(st.sh.tally.pool[k].current[hotAllocatedBytes])
+	}
+	for _, e := range st.last.entries {
+		if e.end == 0 {
+			bytes -= min(bytes, e.size)
+		}
+	}
+	return bytes
+}
+
+// forget drops all programs. Caller holds the shard, and has taken back what is borrowed.
+func (st *steps) forget() {
+	st.leave()
+	st.program, st.programs, st.seen, st.last.program = nil, nil, nil, nil
+	st.arranged++
+	st.expect()
+}
+
+// patience is for what a plan does about a program that does not keep to it: twice as many steps must pass after each time until it is done again.
+type patience struct{ steps, pause int }
+
+// waits counts a step, and reports whether nothing is to be done in it.
+func (p *patience) waits() bool {
+	p.pause--
+	return p.pause >= 0
+}
+
+// again begins a longer pause if something is to be done, which it reports.
+func (p *patience) again(now bool) bool {
+	if now {
+		if p.pause < -longAgo {
+			p.steps = 0
+		}
+		p.steps = min(max(1, 2*p.steps), mostPause)
+		p.pause = p.steps
+	}
+	return now
+}
+
+// longAgo is how many steps after the last time a program is patient as at first.
+const longAgo = 256
 
 // recognise finds the program of the step that is over, or learns it.
 func (st *steps) recognise() {

@@ -13,9 +13,10 @@ import (
 // nothing. Where pages can be mapped twice, the ends of pages between blocks that stay are joined to ranges long enough for large
 // buffers (stitch.go).
 
-// home is borrowed memory.
+// home is borrowed memory: a block, or a part of one at an offset.
 type home struct {
 	b     *block
+	at    uint64
 	size  uint64
 	pages uint64 // the bytes that can be given back of it
 	ends  []pageEnd
@@ -95,7 +96,7 @@ func lodge(ctx context.Context, q *plan.Problem, index []int, homes []home, page
 		}
 		for _, x := range r.in {
 			gone[x.buffer] = true
-			lodgers = append(lodgers, lodger{index[x.buffer], r.b, len(stitches) - 1, x.at})
+			lodgers = append(lodgers, lodger{index[x.buffer], r.b, len(stitches) - 1, r.home.at + x.at})
 		}
 	}
 	var stay []plan.Buffer
@@ -177,8 +178,8 @@ func (l *lodgings) keep(k keptPlace, done []bool) {
 	}
 	b := l.q.Buffers[k.buffer]
 	for _, r := range l.rooms {
-		if r.b == k.home {
-			r.put(lodging{b, k.buffer, k.at})
+		if r.b == k.home && k.at >= r.home.at && k.at+b.Size <= r.home.at+r.size {
+			r.put(lodging{b, k.buffer, k.at - r.home.at})
 			l.load.add(b, -1)
 			return
 		}

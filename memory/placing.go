@@ -41,13 +41,18 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		}
 		most := max(before, mayNeed(held, p, page))
 		fits, err := a.placeWithin(ctx, sh, p, most)
-		if !fits && err == nil && !placed {
-			// It was to do with what is borrowed for other programs: without them, once more.
-			if err = a.takeBackNow(sh); err == nil {
-				if fits, err = a.placeWithin(ctx, sh, p, most); !fits && err == nil {
-					err = a.takeBackNow(sh)
-				}
+		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone.
+		for _, alone := range []bool{false, true} {
+			if fits || err != nil || placed {
+				break
 			}
+			if err = a.takeBackNow(sh); err == nil {
+				p.alone = alone
+				fits, err = a.placeWithin(ctx, sh, p, most)
+			}
+		}
+		if !fits && err == nil && !placed {
+			err = a.takeBackNow(sh)
 		}
 		if err != nil {
 			return err
@@ -121,7 +126,7 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	if lend {
 		homes, page = a.homes(sh)
 	}
-	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), done: make(chan struct{})}
+	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), pins: sh.steps.pins(), done: make(chan struct{})}
 	sh.mu.Unlock()
 	q, index := p.problemWith(pl.until)
 	p.placed, p.dirty = pl, false
@@ -192,6 +197,9 @@ func (a *Caching) needs(sh *shard, pl *placement) uint64 {
 	st := sh.steps
 	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), a.arenaPage(sh))
 	used := map[*block]bool{}
+	for h := range st.pinned() {
+		used[h] = true
+	}
 	for _, l := range pl.homes {
 		used[l.home] = true
 	}
@@ -246,7 +254,7 @@ func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, 
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
 	lodged := func(like *agreement) *packing {
-		k := &packing{ctx: ctx, q: q, improve: improve}
+		k := &packing{ctx: ctx, q: q, improve: improve, pins: pl.pins}
 		k.index, k.homes, k.stitches = lodge(ctx, &k.q, index, homes, page, improve/2, like)
 		return k
 	}
@@ -269,13 +277,15 @@ type packing struct {
 	ctx     context.Context
 	q       plan.Problem
 	improve time.Duration
+	pins    []pin
 	places
 }
 
 // pack places buffers around those that are kept at offsets.
 func (k *packing) pack(kept map[int]uint64) places {
 	r := k.places
-	r.Placement, r.err = plan.Place(k.ctx, k.q, plan.Budget(k.improve), plan.Target(goodPlace), plan.Keep(kept))
+	q, kept := k.around(kept)
+	r.Placement, r.err = plan.Place(k.ctx, q, plan.Budget(k.improve), plan.Target(goodPlace), plan.Keep(kept))
 	return r
 }
 
@@ -303,6 +313,9 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
 	p.dirty, p.bound = false, p.alive()
+	for _, x := range pl.pins { // they are planned blocks, too
+		p.bound += x.size
+	}
 	st.disagree(p, pl.clash)
 	if st.program == nil {
 		st.adopt(p)

@@ -137,6 +137,11 @@ func (p *Plan) Step() error {
 		settled := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
+		if sh.steps.another() {
+			errs = append(errs, a.takeBack(sh))
+			sh.steps.forget()
+		}
+		sh.steps.repin(refused)
 		sh.mu.Unlock()
 		errs = append(errs, a.shrinkArena(sh))
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing

@@ -12,6 +12,7 @@ type stepProgram struct {
 	sizes    []uint64
 	ends     []int32 // as in entry, the latest seen; 0 if not known
 	stays    []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
+	brief    []brief // of those: how it has been since
 	used     uint32  // the last step that had these requests
 	proven   bool    // another step had them
 	needs    uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
@@ -28,6 +29,7 @@ type stepProgram struct {
 	before []int32 // of all slots: which had their bytes last in the step. See slot.from
 	size   uint64  // of the arena that it needs
 	bound  uint64  // the least that any placement needs
+	pins   int     // that it was placed around
 }
 
 // slot is the place of one request. Its block is nil if the plan has none for it.
@@ -52,6 +54,7 @@ type placement struct {
 	like   *agreement // with a larger program, if there is one that begins alike
 	shared []int      // requests whose blocks smaller programs that begin alike have in use when they part from this one
 	until  []int32    // see stepProgram
+	pins   []pin      // where no block can go
 	done   chan struct{}
 
 	places              // when done is closed
@@ -78,7 +81,7 @@ func hashSizes(entries []entry) uint64 {
 
 // learn makes a program of a recording.
 func learn(r *stepRecord) *stepProgram {
-	p := &stepProgram{sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), dirty: true}
+	p := &stepProgram{sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), brief: make([]brief, len(r.entries)), dirty: true}
 	for i, e := range r.entries {
 		p.sizes[i] = e.size
 	}
@@ -111,7 +114,7 @@ func (p *stepProgram) merge(r *stepRecord) {
 		if e.end == 0 {
 			r.open = append(r.open, int32(i))
 		}
-		if e.end == 0 || e.end > p.ends[i] { // steps that are all the same teach nothing
+		if p.stays[i] || e.end == 0 || e.end > p.ends[i] { // steps that are all the same teach nothing
 			p.lived(i, e, false)
 		}
 	}
@@ -128,7 +131,12 @@ func (p *stepProgram) mergeLate(r *stepRecord) {
 func (p *stepProgram) lived(i int, e entry, over bool) {
 	n := int32(len(p.sizes))
 	switch {
-	case p.stays[i], e.renewed:
+	case e.renewed:
+	case p.stays[i]:
+		if p.brief[i].again(e.end, n) {
+			p.stays[i], p.ends[i] = false, p.brief[i].end
+			p.changed()
+		}
 	case e.end > n && e.end > int32(i)+n-n/8 || e.end == 0 && over: // there when the next step begins, and nearly always
 		p.stays[i] = true
 		p.changed()
@@ -139,6 +147,31 @@ func (p *stepProgram) lived(i int, e entry, over bool) {
 		p.ends[i] = n
 		p.changed()
 	}
+}
+
+// brief is how long the blocks of a request lived that are no part of the plan because one of them has stayed: in one step that was unlike all others, perhaps.
+type brief struct {
+	times  int32 // in a row that they were gone at the end of their step
+	enough int32 // times until they are planned again: twice as many after each that has stayed since
+	end    int32 // the latest, as in entry
+}
+
+// firstBrief is how many times that must have been at first.
+const firstBrief = 4
+
+// again takes in when one was free, in a step of n requests, and reports whether they are to be planned again.
+func (b *brief) again(end, n int32) bool {
+	if end == 0 || end > n {
+		b.times, b.end = 0, 0
+		return false
+	}
+	b.times, b.end = b.times+1, max(b.end, end)
+	b.enough = max(b.enough, firstBrief)
+	if b.times < b.enough {
+		return false
+	}
+	b.times, b.enough = 0, min(2*b.enough, lastSettled)
+	return true
 }
 
 // outlived looks at what the step before left, now that the next one begins to work. merge has taken all that was in use at its end for
@@ -207,7 +240,7 @@ func (p *stepProgram) problemWith(ends []int32) (plan.Problem, []int) {
 
 // arrange makes the slots of a placement. Blocks of the slots before that are in use stay what they are.
 func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
-	p.slots, p.turns, p.before, p.size, p.until = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size, pl.until
+	p.slots, p.turns, p.before, p.size, p.until, p.pins = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size, pl.until, len(pl.pins)
 	at := make([]uint64, len(p.sizes)) // in a space of the arena and, behind it, the lent blocks
 	for i, size := range p.sizes {
 		p.slots[i].size, p.slots[i].turn = size, &p.turns[i]

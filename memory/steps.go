@@ -24,13 +24,17 @@ type steps struct {
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
+	repins, others patience // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
+	kept           uint64   // the most that stayed from one step to the next, in bytes
+
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
 
 	stopped  bool     // no step has begun yet, or the plan is closed; then blocks of it may be in use
 	renewed  renewals // what this step has given back of those before the last
 	arranged uint64   // how often slots were made or forgotten: who releases the lock finds others then
 
-	served, missed, refused, unknown int // requests of this step
+	served, missed, refused, unknown int  // requests of this step
+	outlives                         bool // the last one that serve did not serve is for a block that outlives the step
 	counts                           PlanStats
 }
 
@@ -93,6 +97,7 @@ const lookahead = 8
 // serve finds the slot for a request of a size, nil if the request is the caching allocator's: it was not expected, its block
 // outlives the step, or there is somebody where it should go. The plan is a proposal; what is free is looked at here.
 func (st *steps) serve(size uint64) *slot {
+	st.outlives = false
 	p := st.program
 	if p == nil || p.slots == nil {
 		st.unknown++
@@ -115,6 +120,7 @@ func (st *steps) serve(size uint64) *slot {
 	s := &p.slots[i]
 	if s.b == nil || st.renewed.has(i, size) {
 		st.counts.Outside++
+		st.outlives = true
 		return nil
 	}
 	if !st.vacant(p, s) {

@@ -49,9 +49,13 @@ func (a *Caching) stitchPage(sh *shard) uint64 {
 func (a *Caching) homes(sh *shard) (list []home, page uint64) {
 	st := sh.steps
 	page = a.stitchPage(sh)
-	taken := st.placesAndBlocks()
+	taken, pinned := st.placesAndBlocks(), st.pinned()
 	for _, b := range st.lent {
 		if st.stitched(b) {
+			continue
+		}
+		if old := pinned[b]; old != nil {
+			list = append(list, gaps(b, old)...)
 			continue
 		}
 		h := homeOf(b)

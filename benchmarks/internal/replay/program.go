@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
@@ -16,7 +17,7 @@ type Program struct {
 	Slots   int      // an array of so many blocks holds all that are alive
 	Streams []uint64 // the trace's numbers of the streams; operations have indices into it
 	Pairs   int      // allocations, each with its free
-	Steady  int      // those from the mark on where the steady state begins; see Steady
+	Steps   []int    // those from one mark to the next
 }
 
 // Op is one operation.
@@ -49,17 +50,16 @@ type compiler struct {
 	streams map[uint64]uint16
 	slot    []int32 // by id; -1 once freed
 	spare   []int32
-	marks   int
 }
 
 func (c *compiler) add(e trace.Event) error {
 	op := Op{Kind: e.Kind, Bytes: e.Bytes}
 	switch e.Kind {
 	case trace.Mark:
-		c.marks++
+		c.program.Steps = append(c.program.Steps, 0)
 	case trace.Alloc:
-		if c.marks >= steadyMark {
-			c.program.Steady++
+		if n := len(c.program.Steps); n > 0 {
+			c.program.Steps[n-1]++
 		}
 		c.slot[e.ID] = c.takeSlot()
 		op.Slot = c.slot[e.ID]
@@ -103,8 +103,8 @@ func (c *compiler) stream(number uint64) (uint16, error) {
 	return uint16(n), nil
 }
 
-// Time runs t twice on one device and returns the nanoseconds of the second, warm pass divided by its allocations. Nothing
-// is sampled, hashed or logged, and the trace is read from a Program.
+// Time runs t twice on one device and returns the nanoseconds of the second, warm pass divided by its allocations, and those of the median
+// step of the steady state, 0 if there is none: in some of the others a plan is waited for. Nothing is sampled, hashed or logged, and the trace is read from a Program.
 func Time(t *trace.Trace, o Options) (nsPerPair, steady float64, err error) {
 	program, err := Compile(t)
 	if err != nil || program.Pairs == 0 {
@@ -131,24 +131,38 @@ func Time(t *trace.Trace, o Options) (nsPerPair, steady float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := program.run(a, plan, m, streams, blocks, func() {}); err != nil {
+	marks := make([]time.Time, len(program.Steps)+1)
+	if err := program.run(a, plan, m, streams, blocks, marks); err != nil {
 		return 0, 0, err
 	}
 	start := time.Now()
-	var since time.Time // of the steady state
-	if err := program.run(a, plan, m, streams, blocks, func() { since = time.Now() }); err != nil {
+	if err := program.run(a, plan, m, streams, blocks, marks); err != nil {
 		return 0, 0, err
 	}
 	now := time.Now()
-	if program.Steady > 0 {
-		steady = float64(now.Sub(since).Nanoseconds()) / float64(program.Steady)
-	}
-	return float64(now.Sub(start).Nanoseconds()) / float64(program.Pairs), steady, nil
+	marks[len(program.Steps)] = now
+	return float64(now.Sub(start).Nanoseconds()) / float64(program.Pairs), program.median(marks), nil
 }
 
-// run plays the program once; marks begin the steps of a plan, if there is one, and steady is called at that with which the steady state begins. An allocation without memory leaves its slot empty, and an empty slot may be freed.
-func (p *Program) run(a memory.Allocator, plan *memory.Plan, m machine, streams []device.Stream, blocks []memory.Block, steady func()) (err error) {
-	marks := 0
+// median is the nanoseconds per allocation of the median step, from the mark on where the steady state begins. Each step has a time when it began, and the last one another
+// when it ended.
+func (p *Program) median(marks []time.Time) float64 {
+	var steps []float64
+	for i, pairs := range p.Steps {
+		if i+1 >= steadyMark && pairs > 0 {
+			steps = append(steps, float64(marks[i+1].Sub(marks[i]).Nanoseconds())/float64(pairs))
+		}
+	}
+	if len(steps) == 0 {
+		return 0
+	}
+	slices.Sort(steps)
+	return (steps[(len(steps)-1)/2] + steps[len(steps)/2]) / 2
+}
+
+// run plays the program once; marks begin the steps of a plan, if there is one, and the times of them are written down. An allocation without memory leaves its slot empty, and an empty slot may be freed.
+func (p *Program) run(a memory.Allocator, plan *memory.Plan, m machine, streams []device.Stream, blocks []memory.Block, marks []time.Time) (err error) {
+	step := 0
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		switch op.Kind {
@@ -166,9 +180,8 @@ func (p *Program) run(a memory.Allocator, plan *memory.Plan, m machine, streams 
 		case trace.Empty:
 			err = a.EmptyCache()
 		case trace.Mark:
-			if marks++; marks == steadyMark {
-				steady()
-			}
+			marks[step] = time.Now()
+			step++
 			if plan != nil {
 				err = plan.Step()
 			}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +26,7 @@ func TestCompile_UsesSlotsAgainAndFreesWhatIsLeft(t *testing.T) {
 			{Kind: trace.Free, Slot: 1},
 			{Kind: trace.Free, Slot: 0},
 		},
-		Slots: 2, Streams: []uint64{5, 0, 7}, Pairs: 3,
+		Slots: 2, Streams: []uint64{5, 0, 7}, Pairs: 3, Steps: []int{3},
 	}, p)
 }
 
@@ -59,6 +60,16 @@ func TestTime_GivesATimeForEveryKindOfReplay(t *testing.T) {
 		require.Positive(t, ns)
 		require.Positive(t, steady)
 	}
+}
+
+func TestProgram_TheMedianStepOfTheSteadyState(t *testing.T) {
+	p := &Program{Steps: []int{1, 1, 2, 0, 10, 1}}
+	var marks []time.Time
+	for _, at := range []int64{0, 1000, 2000, 2400, 2900, 3000, 9000} {
+		marks = append(marks, time.Unix(0, at))
+	}
+	require.InDelta(t, 200.0, p.median(marks), 0) // of 200, 10 and 6000
+	require.Zero(t, (&Program{Steps: []int{1, 1}}).median(marks[:3]))
 }
 
 func TestTime_OfATraceWithoutAllocationsIsZero(t *testing.T) {

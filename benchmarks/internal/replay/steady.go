@@ -16,7 +16,7 @@ type Steady struct {
 	PeakReserved       uint64  `json:"peak_reserved"`
 	Deviations         uint64  `json:"deviations"` // requests that did not go by the plan; 0 without one
 	DriverCallsPerStep float64 `json:"driver_calls_per_step"`
-	NsPerPair          float64 `json:"ns_per_pair"` // of the second, warm pass, from the mark on
+	NsPerPair          float64 `json:"ns_per_pair"` // of the median step of the second, warm pass, from the mark on
 }
 
 // steadyWatch is a Steady on its way.

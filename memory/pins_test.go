@@ -1,0 +1,176 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a step keeps for once, and had from a gap of the arena, is in the way of those that follow, until they are placed around it; and again when it is gone.
+func TestPlan_PlacesAroundWhatStaysInTheArena(t *testing.T) {
+	r := newTurns(t)
+	ops := all(0, 8, 30, 14, 6, 22, 8, 40, 3)
+	for range 6 {
+		r.step(ops)
+	}
+	require.NoError(t, r.plan.Step())
+	first := r.alloc(8*mib, 0)
+	stays := r.alloc(12*mib, 0) // nobody expected it
+	r.free(first)
+	in := (*r.a.shards.Load())[0].steps
+	require.NotNil(t, stays.b.slot)
+	served := func(steps int) (all int) {
+		before := r.plan.Stats()
+		r.most = 0
+		for range steps {
+			r.step(ops)
+		}
+		now := r.plan.Stats()
+		require.Zero(t, now.Refused-before.Refused)
+		return int(now.Served - before.Served)
+	}
+	for range 4 {
+		r.step(ops)
+	}
+	require.Equal(t, 8*len(ops), served(8))
+	require.Len(t, in.pins(), 1)
+	require.Equal(t, 1, in.programs[0].pins)
+	r.requireBound("around it")
+	r.free(stays)
+	for range 8 {
+		r.step(ops)
+	}
+	require.Equal(t, 8*len(ops), served(8))
+	require.Zero(t, in.programs[0].pins)
+	r.requireBound("after it")
+}
+
+// A step that keeps what others free is one of a kind: its requests are planned again when that was so for some steps.
+func TestPlan_MakesRoomBesideWhatStays(t *testing.T) {
+	for _, conf := range []string{"expandable_segments:True,expandable_segments_compaction:1.02", "expandable_segments:True", ""} {
+		r := &turns{rig: newRig(t, 4096*mib, conf)}
+		var err error
+		r.plan, err = r.a.NewPlan(PlanWait(longWait))
+		require.NoError(t, err)
+		ops := all(0, 8, 30, 14, 6, 22, 8, 40, 3)
+		for range 6 {
+			r.step(ops)
+		}
+		require.NoError(t, r.plan.Step())
+		var stays, goes []Block
+		for i, op := range ops {
+			b := r.alloc(op.size*mib, 0)
+			if i%3 == 1 {
+				stays = append(stays, b)
+			} else {
+				goes = append(goes, b)
+			}
+		}
+		r.free(goes...)
+		var before PlanStats
+		for i := range 16 {
+			if i == 8 {
+				before, r.most = r.plan.Stats(), 0
+			}
+			r.step(ops)
+		}
+		now := r.plan.Stats()
+		require.Zero(t, now.Deviations()-before.Deviations(), conf)
+		require.Equal(t, now.Served-before.Served, uint64(8*len(ops)), conf)
+		if conf != "" {
+			r.requireBound(conf)
+		}
+		r.free(stays...)
+		r.step(ops)
+		require.NoError(t, r.plan.Close())
+	}
+}
+
+// Models one after the other, each with parameters, and states that its first step makes, which are asked for as the temporary blocks of all other steps are. In a
+// fresh process the plan of the second one would be as good as that of the first. So it is here: the states are not put where the first one's temporary blocks were.
+func TestPlan_LearnsAnotherModelAnew(t *testing.T) {
+	r := newTurns(t)
+	states := []uint64{22, 14, 6, 8, 30}
+	ops := all(0, 40, 30, 14, 8)
+	for i := range ops {
+		ops[i].end += len(states)
+	}
+	for _, n := range states {
+		ops = append(ops, turnOp{n, 0, len(ops) + 1})
+	}
+	for range 3 {
+		r.peak, r.most = 0, 0
+		r.a.ResetPeakStats()
+		require.NoError(t, r.plan.Step())
+		var model []Block
+		for _, n := range states {
+			model = append(model, r.alloc(n*mib, 0))
+		}
+		require.NoError(t, r.plan.Step())
+		var activations []Block
+		for _, op := range ops[:4] {
+			activations = append(activations, r.alloc(op.size*mib, 0))
+		}
+		for _, n := range states {
+			model = append(model, r.alloc(n*mib, 0))
+			r.free(r.alloc(n*mib, 0))
+		}
+		r.free(activations...)
+		for range 2 {
+			r.step(ops)
+		}
+		before := r.plan.Stats()
+		for i := range 2 * recentSteps {
+			if i == recentSteps { // the arena is large enough for the first step until then
+				r.most = 0
+			}
+			r.step(ops)
+		}
+		now := r.plan.Stats()
+		require.Zero(t, now.Deviations()-before.Deviations())
+		require.Equal(t, uint64(2*recentSteps*len(ops)), now.Served-before.Served)
+		r.requireBound("steps")
+		r.free(model...)
+	}
+}
+
+// What comes and goes, as a cache does between two requests, is no reason to learn anew each time.
+func TestPlan_IsPatientWithModelsInTurn(t *testing.T) {
+	r := newTurns(t)
+	ops := all(0, 8, 30, 14, 6)
+	unknown := func() uint64 { return r.plan.Stats().Unknown }
+	for range 8 { // sequences
+		cache := r.alloc(200*mib, 0)
+		for range 20 {
+			r.step(ops)
+		}
+		r.free(cache)
+	}
+	before := unknown()
+	for range 8 {
+		cache := r.alloc(200*mib, 0)
+		for range 20 {
+			r.step(ops)
+		}
+		r.free(cache)
+	}
+	require.LessOrEqual(t, unknown()-before, uint64(8*20*len(ops)/20), "of %d requests", 8*20*len(ops))
+}
+
+func TestPatience_DoublesAndEnds(t *testing.T) {
+	var p patience
+	var done []int
+	for step := range 300 {
+		if !p.waits() && p.again(true) {
+			done = append(done, step)
+		}
+	}
+	require.Equal(t, []int{0, 2, 5, 10, 19, 36, 69, 134, 199, 264}, done)
+	for range mostPause + longAgo + 1 {
+		if !p.waits() {
+			require.False(t, p.again(false))
+		}
+	}
+	require.True(t, p.again(true))
+	require.Equal(t, 1, p.pause)
+}
