@@ -187,6 +187,9 @@ func (p *Plan) placements() (list []*placement) {
 // planned serves a request from the plan, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
 func (a *Caching) planned(sh *shard, size uint64) *block {
 	st := sh.steps
+	if s := st.serveNext(size); s != nil {
+		return s.b
+	}
 	if st.fresh && size >= st.firstSize {
 		st.fresh = false
 		sh.mu.Unlock()
