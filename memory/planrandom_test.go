@@ -29,6 +29,8 @@ type planProgram struct {
 	length   int      // requests of the step before
 	agreed   int      // blocks that two programs had at the same place of the arena
 	borrowed int      // and of borrowed memory
+	pinned   int      // blocks that stayed where programs were placed around them
+	models   int      // times that all of it was given back, and other blocks stay
 }
 
 // planOp is one request of a step: its size, its stream, and before which later request it is freed.
@@ -250,19 +252,22 @@ func partsOf(a *Caching, b Block) (list []memoryPart) {
 // Whatever the program does between two steps that are alike: no two blocks overlap, the books are right, and in the end the device
 // has everything back.
 func TestPlan_RandomProgramsKeepTheInvariants(t *testing.T) {
-	stitches, agreed, borrowed := 0, 0, 0
+	stitches, agreed, borrowed, pinned, models := 0, 0, 0, 0, 0
 	for seed := range uint64(planSeeds()) {
 		for _, fail := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, fail), func(t *testing.T) {
 				p := newPlanProgram(t, rand.New(rand.NewPCG(seed, 1)), fail)
 				p.run(12)
 				stitches, agreed, borrowed = stitches+p.stitches, agreed+p.agreed, borrowed+p.borrowed
+				pinned, models = pinned+p.pinned, models+p.models
 			})
 		}
 	}
 	require.NotZero(t, stitches, "no program made one")
 	require.NotZero(t, agreed, "no two programs had anything in common")
 	require.NotZero(t, borrowed, "nor in borrowed memory")
+	require.NotZero(t, pinned, "nothing was placed around what stays")
+	require.NotZero(t, models)
 }
 
 // run takes some steps, and ends the program.
@@ -274,17 +279,32 @@ func (p *planProgram) run(steps int) {
 		if p.other != nil && p.rng.IntN(2) == 0 {
 			p.script, p.other = p.other, p.script
 		}
+		if p.rng.IntN(8) == 0 {
+			p.freeAll()
+			p.keep()
+			p.models++
+		}
 		p.step([]int{0, 0, 5, 20, 60}[p.rng.IntN(5)])
+		for _, sh := range *p.a.shards.Load() {
+			for _, q := range sh.steps.programs {
+				p.pinned = max(p.pinned, q.pins)
+			}
+		}
 	}
-	for _, b := range p.live {
-		p.free(b.Block)
-	}
+	p.freeAll()
 	for s := range 3 {
 		p.complete(s)
 	}
 	require.NoError(p.t, p.plan.Close())
 	p.empty()
 	require.Zero(p.t, p.reserved())
+}
+
+func (p *planProgram) freeAll() {
+	for _, b := range p.live {
+		p.free(b.Block)
+	}
+	p.live = nil
 }
 
 // choices are what a program does, one byte for each time that it decides; at the end they begin anew, with other bytes.
