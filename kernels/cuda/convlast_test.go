@@ -78,6 +78,7 @@ var lastConvolutions = []kernelGradient{
 	{1, 72, 9, 8, 40, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{2, 1}, 1, false, "conv_last"},
 	{2, 40, 17, 15, 72, 2, 3, [2]int{2, 1}, [2]int{0, 1}, [2]int{1, 1}, 1, true, "conv_last"},
 	{2, 40, 7, 7, 56, 1, 1, [2]int{1, 1}, [2]int{0, 0}, [2]int{1, 1}, 1, false, "conv_last"},
+	{1, 128, 6, 8, 128, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 1, false, "conv_join"}, // in two splits
 	// More places than a block copies, of images that are copied 16 and 8 bytes at a time.
 	{5, 72, 8, 9, 40, 1, 3, [2]int{1, 1}, [2]int{0, 1}, [2]int{1, 1}, 1, false, "conv_last"},
 	{5, 40, 6, 10, 136, 1, 1, [2]int{1, 1}, [2]int{0, 0}, [2]int{1, 1}, 1, false, "conv_last"},
