@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/benchmarks/internal/peer"
+	"github.com/cistern-ml/cistern/device"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -18,7 +21,7 @@ func measured(t *testing.T, args ...string) (report, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "attention.json")
 	var out, errs bytes.Buffer
-	all := append([]string{"-device", "host", "-shapes", "1x2x5x5x8,1x1x1x7x4", "-types", "float32,bfloat16", "-runs", "2", "-duration", "1us",
+	all := append([]string{"-device", "host", "-shapes", "1x2x5x5x8,1x1x1x7x4,2x6x3x3x8:2", "-types", "float32,bfloat16", "-runs", "2", "-duration", "1us",
 		"-python", "", "-json", file}, args...)
 	require.Zero(t, run(all, &out, &errs), errs.String())
 	var r report
@@ -30,7 +33,7 @@ func measured(t *testing.T, args ...string) (report, string) {
 
 func TestRun_MeasuresEveryPassOnTheHost(t *testing.T) {
 	r, table := measured(t)
-	require.Len(t, r.Results, 2*(6+1), "three passes, causal or not; one query forward only")
+	require.Len(t, r.Results, 2*(6+1+6), "three passes, causal or not; one query forward only")
 	require.Equal(t, "left out: no -python", r.PyTorch)
 	for _, x := range r.Results {
 		require.Positive(t, x.Microseconds)
@@ -50,9 +53,48 @@ func TestProblem_CountsOperationsByTheConvention(t *testing.T) {
 	require.Len(t, problems(shape{Queries: 1, Keys: 9}, tensor.Float16), 1)
 }
 
+// Heads of keys that several of queries share give what copies of them give.
+func TestOperands_GroupedAreAsCopiesOfTheirKeys(t *testing.T) {
+	dev, err := device.Open("host")
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, memory.Drop(dev))
+		require.NoError(t, dev.Close())
+	}()
+	e, err := tensor.On(dev)
+	require.NoError(t, err)
+	s, err := shapeOf("2x6x3x4x8:2")
+	require.NoError(t, err)
+	require.Equal(t, "2x6x3x4x8:2", s.String())
+	o, err := newOperands(e, tensor.Float32, s)
+	require.NoError(t, err)
+	defer o.release()
+	require.Equal(t, []int{2, 2, 4, 8}, []int(o.k.Shape()))
+	result := func(o *operands, s shape) (values []float64) {
+		call, end := o.call(&problem{shape: s, Pass: forward})
+		defer end()
+		require.NoError(t, call(func(y ...*tensor.Tensor) (err error) {
+			require.Equal(t, []int{2, 6, 3, 8}, []int(y[0].Shape()))
+			values, err = peer.Sample(y[0])
+			return err
+		}))
+		return values
+	}
+	copies := func(x *tensor.Tensor) *tensor.Tensor {
+		y, err := x.RepeatInterleave(3, 1)
+		require.NoError(t, err)
+		return y
+	}
+	all := &operands{exec: e, q: o.q.Retain(), k: copies(o.k), v: copies(o.v), grad: o.grad.Retain()}
+	defer all.release()
+	whole := s
+	whole.Groups = s.Heads
+	require.InDeltaSlice(t, result(all, whole), result(o, s), 1e-6)
+}
+
 // A stand-in for Python with PyTorch answers what the script would, and does not come to its end.
 func TestRun_PutsPyTorchBesideTheSameProblem(t *testing.T) {
-	problem := `"batch": 1, "heads": 1, "queries": 1, "keys": 7, "width": 4, "type": "float32", "causal": false, "pass": "forward"`
+	problem := `"batch": 1, "heads": 1, "queries": 1, "keys": 7, "width": 4, "groups": 1, "type": "float32", "causal": false, "pass": "forward"`
 	lines := `{"version": "PyTorch 9"}
 {"errors": ["cudnn of float32 forward (no kernel)"]}
 {"results": [{` + problem + `, "by": "flash", "seconds": [3, 1, 2], "peak": 2048, "issued": 0.5, "samples": {"result": [0, 0, 0, 1]}}]}
@@ -92,7 +134,7 @@ func TestRun_MeasuresTheOthersIfOneFails(t *testing.T) {
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-shapes", "1x2x3x4"}, {"-shapes", "1x2x3x4x0"}, {"-shapes", "x"}, {"-types", "int32"}, {"-types", "x"}, {"-runs", "0"},
+	for _, args := range [][]string{{"-shapes", "1x2x3x4"}, {"-shapes", "1x2x3x4x0"}, {"-shapes", "1x6x3x4x8:4"}, {"-shapes", "1x6x3x4x8:0"}, {"-shapes", "1x6x3x4x8:"}, {"-shapes", "x"}, {"-types", "int32"}, {"-types", "x"}, {"-runs", "0"},
 		{"-torch-limit", "0s"}, {"file"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs), strings.Join(args, " "))

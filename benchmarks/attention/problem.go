@@ -8,18 +8,26 @@ import (
 	"github.com/cistern-ml/cistern/tensor"
 )
 
-// shape is that of the operands: queries [Batch, Heads, Queries, Width], keys and values [Batch, Heads, Keys, Width].
+// shape is that of the operands: queries [Batch, Heads, Queries, Width], keys and values [Batch, Groups, Keys, Width].
 type shape struct {
 	Batch   int `json:"batch"`
 	Heads   int `json:"heads"`
 	Queries int `json:"queries"`
 	Keys    int `json:"keys"`
 	Width   int `json:"width"`
+	Groups  int `json:"groups"`
 }
 
 func (s shape) String() string {
-	return fmt.Sprintf("%dx%dx%dx%dx%d", s.Batch, s.Heads, s.Queries, s.Keys, s.Width)
+	text := fmt.Sprintf("%dx%dx%dx%dx%d", s.Batch, s.Heads, s.Queries, s.Keys, s.Width)
+	if s.grouped() {
+		text += fmt.Sprintf(":%d", s.Groups)
+	}
+	return text
 }
+
+// grouped reports whether several heads of queries share one of keys.
+func (s shape) grouped() bool { return s.Groups != s.Heads }
 
 // Passes, as the script calls them too.
 const (
@@ -80,11 +88,11 @@ func newOperands(e tensor.Exec, d tensor.DType, s shape) (o *operands, err error
 		}
 	}()
 	for i, t := range []**tensor.Tensor{&o.q, &o.k, &o.v} {
-		length := s.Keys
+		heads, length := s.Groups, s.Keys
 		if i == 0 {
-			length = s.Queries
+			heads, length = s.Heads, s.Queries
 		}
-		if *t, err = peer.Fill(e, d, i, s.Batch, s.Heads, length, s.Width); err != nil {
+		if *t, err = peer.Fill(e, d, i, s.Batch, heads, length, s.Width); err != nil {
 			return o, err
 		}
 	}
@@ -108,7 +116,7 @@ func (o *operands) call(p *problem) (call func(use func(...*tensor.Tensor) error
 	switch p.Pass {
 	case forward:
 		return func(use func(...*tensor.Tensor) error) error {
-			y, err := tensor.ScaledDotProductAttention(o.q, o.k, o.v, tensor.Attention{IsCausal: p.Causal})
+			y, err := tensor.ScaledDotProductAttention(o.q, o.k, o.v, tensor.Attention{IsCausal: p.Causal, EnableGQA: p.grouped()})
 			if err != nil {
 				return err
 			}
@@ -142,6 +150,9 @@ func (o *operands) graph(p *problem) *attended {
 	var opts []autograd.AttentionOption
 	if p.Causal {
 		opts = append(opts, autograd.IsCausal())
+	}
+	if p.grouped() {
+		opts = append(opts, autograd.EnableGQA())
 	}
 	a.out = autograd.ScaledDotProductAttention(a.leaves[0], a.leaves[1], a.leaves[2], opts...)
 	return a

@@ -22,6 +22,8 @@ def refuse(text):
 
 
 def written(q, k, v, causal):
+    if k.shape[1] != q.shape[1]:
+        k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if causal:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
@@ -30,7 +32,8 @@ def written(q, k, v, causal):
 
 
 def fused(q, k, v, causal):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    grouped = {} if k.shape[1] == q.shape[1] else {"enable_gqa": True}  # older ones do not have it
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
 
 
 def ways():
@@ -54,9 +57,9 @@ def ways():
 class Operands:
     def __init__(self, p):
         kind = getattr(torch, p["type"])
-        b, h, t, s, d = (p[n] for n in ("batch", "heads", "queries", "keys", "width"))
+        b, h, t, s, d, g = (p[n] for n in ("batch", "heads", "queries", "keys", "width", "groups"))
         self.q, self.k, self.v = (
-            filled(torch, o.device, kind, i, b, h, n, d).requires_grad_() for i, n in enumerate((t, s, s)))
+            filled(torch, o.device, kind, i, b, heads, n, d).requires_grad_() for i, (heads, n) in enumerate(((h, t), (g, s), (g, s))))
         self.grad = filled(torch, o.device, kind, 3, b, t, h, d).transpose(1, 2)
 
     def call(self, p, attend):
@@ -89,7 +92,7 @@ last, operands, refused = None, None, set()
 available = ways()
 warm(torch, o.device, wait, o.seconds)
 for p in json.loads(o.problems):
-    shape = [p[n] for n in ("batch", "heads", "queries", "keys", "width", "type")]
+    shape = [p[n] for n in ("batch", "heads", "queries", "keys", "width", "groups", "type")]
     if shape != last:
         operands = None  # gives its memory back before others take theirs
         last, refused = shape, set()

@@ -9,8 +9,8 @@
 // # What is measured
 //
 // "forward" is the result, without a bias; "input" and "weight" are the gradients of the images and of the kernels. Images and kernels
-// lie in memory as [N, C, H, W]. -strided measures also with images (and gradients of results) that lie as [N, H, W, C]
-// ("strided us"): operations of ours take any strides, and make results in the first order.
+// lie in memory as [N, C, H, W]. -strided measures also with all operands in channels_last, images (and gradients of results) as [N, H, W, C] and
+// kernels as [O, KH, KW, C/GROUPS] ("strided us"); results then lie so, too.
 //
 // A cell is the median of the runs with the fastest and the slowest; a run makes calls for -duration, one behind the other, and waits
 // for the last one. TFLOP/s count 2*N*O*OH*OW*C/GROUPS*KH*KW operations for each pass. "host us" is what the host takes to issue a
@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var o options
 	p := peer.Program[shape, problem, *result]{Bench: o.bench(), Name: "conv", Shapes: defaults, Form: form, Read: shapeOf, Ours: o.measureShape,
 		Define: func(f *flag.FlagSet) {
-			f.BoolVar(&o.strided, "strided", true, "measure also images that lie in memory as [N, H, W, C]")
+			f.BoolVar(&o.strided, "strided", true, "measure also operands with their channels last in memory")
 		}}
 	return p.Run(args, stdout, stderr)
 }

@@ -68,16 +68,19 @@ func passes() []pass {
 	return []pass{
 		{"forward", func(o *operands, s shape) (*tensor.Tensor, error) { return tensor.Conv2d(o.x, o.w, nil, s.conv()) }},
 		{"input", func(o *operands, s shape) (*tensor.Tensor, error) {
-			return gradients.ConvInput(o.grad, o.w, o.x.Shape(), s.conv())
+			return gradients.In(o.format).ConvInput(o.grad, o.w, o.x.Shape(), s.conv())
 		}},
 		{"weight", func(o *operands, s shape) (*tensor.Tensor, error) {
-			return gradients.ConvWeight(o.grad, o.x, o.w.Shape(), s.conv())
+			return gradients.In(o.format).ConvWeight(o.grad, o.x, o.w.Shape(), s.conv())
 		}},
 	}
 }
 
-// operands are of one shape and type.
-type operands struct{ x, w, grad *tensor.Tensor }
+// operands are of one shape and type, and in one memory format.
+type operands struct {
+	x, w, grad *tensor.Tensor
+	format     tensor.MemoryFormat
+}
 
 func newOperands(e tensor.Exec, d tensor.DType, s shape) (o *operands, err error) {
 	o = new(operands)
@@ -97,30 +100,19 @@ func newOperands(e tensor.Exec, d tensor.DType, s shape) (o *operands, err error
 	return o, err
 }
 
-// strided are the same operands with images that lie in memory as [N, H, W, C].
+// strided are the same operands, and gradients, with their channels last: images as [N, H, W, C] in memory, kernels as [O, KH, KW, C/Groups].
 func (o *operands) strided() (p *operands, err error) {
-	p = &operands{w: o.w.Retain()}
-	if p.x, err = channelsLast(o.x); err == nil {
-		p.grad, err = channelsLast(o.grad)
+	p = &operands{format: tensor.ChannelsLast}
+	for _, t := range []struct {
+		to   **tensor.Tensor
+		from *tensor.Tensor
+	}{{&p.x, o.x}, {&p.w, o.w}, {&p.grad, o.grad}} {
+		if *t.to, err = t.from.ToMemoryFormat(p.format); err != nil {
+			p.release()
+			return p, err
+		}
 	}
-	if err != nil {
-		p.release()
-	}
-	return p, err
-}
-
-func channelsLast(t *tensor.Tensor) (*tensor.Tensor, error) {
-	turned, err := t.Permute(0, 2, 3, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer turned.Release()
-	copied, err := turned.Contiguous()
-	if err != nil {
-		return nil, err
-	}
-	defer copied.Release()
-	return copied.Permute(0, 3, 1, 2)
+	return p, nil
 }
 
 func (o *operands) release() {

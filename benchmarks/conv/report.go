@@ -18,7 +18,7 @@ type report = peer.Report[problem, *result]
 type result struct {
 	problem
 	peer.Result
-	Strided *peer.Measured `json:"strided,omitempty"` // with images that lie in memory as [N, H, W, C]
+	Strided *peer.Measured `json:"strided,omitempty"` // with all operands in channels_last
 }
 
 // Of is the problem.

@@ -20,6 +20,7 @@ type convolution struct {
 	d                             [5]int // of groups, rows, and in columns of the product
 	bias                          int
 	biased                        bool       // a bias may be of one element, with a distance of 0
+	paired                        bool       // PAIRED of src/conv_last.cu
 	dst, left, right, added, sums device.Ptr // sums: those of splits
 }
 

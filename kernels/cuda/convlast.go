@@ -134,12 +134,22 @@ func (p *convolution) launchLast(c *op.Call, k *convKernels, turned bool) error 
 	cut := lastTiles[which]
 	shape := device.LaunchShape{Block: device.Dim3{X: lastThreads}, Shared: uint32(lastShared(cut))}
 	shape.Grid = device.Dim3{X: uint32(blocksOf(p.n, cut[1])), Y: uint32(blocksOf(p.m, cut[0])), Z: uint32(p.groups * p.splits)}
+	q.paired = p.pairs()
 	q.add(&t.params, 0)
 	t.params.Ptr(q.dst).Ptr(q.left).Ptr(q.right).Ptr(q.added).Ptr(q.sums)
 	if err := t.launchShape(c, k.last.product[which], shape); err != nil || p.splits == 1 {
 		return err
 	}
 	return q.joinSums(t, c, k)
+}
+
+// pairs reports whether each two places from an even one on are one word of the result, in all rows, which sums of half types are then written by.
+func (p *convolution) pairs() bool {
+	step, ok := line(p.axis[0].Size, p.d[3], p.axis[1].Size, p.d[4])
+	if !ok || step != 1 || p.splits > 1 || p.places()%2 != 0 || p.dst%4 != 0 {
+		return false
+	}
+	return p.d[0]%2 == 0 && p.d[1]%2 == 0 && p.d[2]%2 == 0
 }
 
 // turnKernel writes the kernel to dst. Rows of all groups have one distance, or taps have, or each group is a launch of its own.
@@ -184,12 +194,29 @@ func (p *places) last(src device.Ptr) bool {
 	return true
 }
 
+// width is how many places at src can be copied at a time, in pieces of 16 or 8 bytes: those of a line lie together, and all lines begin at
+// multiples of a piece. Else it is 1.
+func (p *places) width(src device.Ptr) int {
+	if step, ok := line(p.middle, p.steps[1], p.inner, p.steps[2]); !ok || step != 1 {
+		return 1
+	}
+	for _, n := range [2]int{8, 4} {
+		if uint64(src)%uint64(2*n) == 0 && p.middle*p.inner%n == 0 && p.steps[0]%n == 0 && p.steps[3]%n == 0 {
+			return n
+		}
+	}
+	return 1
+}
+
 // turn writes it to dst with the channels last.
 func (p *places) turn(t *task, c *op.Call, k *kernel, dst, src device.Ptr) error {
-	const block, side = 128, 64 // PLACES and SIDE in src/conv_last.cu
-	count := p.outer * p.middle * p.inner
+	const block, side = 256, 64 // PLACES and SIDE in src/conv_last.cu
+	count, width := p.outer*p.middle*p.inner, p.width(src)
 	inner, middle := divisor(p.inner), divisor(p.middle)
-	t.params.Words(pair(uint32(count), uint32(p.channels)), uint64(p.pitch), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
+	if width > 1 {
+		inner, middle = divisor(p.middle*p.inner), divisor(1) // the kernel divides by lines
+	}
+	t.params.Words(pair(uint32(count), uint32(p.channels)), pair(uint32(p.pitch), uint32(width)), pair(inner[0], inner[1]), pair(inner[2], middle[0]), pair(middle[1], middle[2]),
 		uint64(p.steps[0]), uint64(p.steps[1]), uint64(p.steps[2]), uint64(p.steps[3])).Ptr(dst).Ptr(src)
 	return t.launch(c, k, device.Dim3{X: uint32(blocksOf(count, block)), Y: uint32(blocksOf(p.pitch, side))})
 }

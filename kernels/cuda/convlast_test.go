@@ -78,6 +78,10 @@ var lastConvolutions = []kernelGradient{
 	{1, 72, 9, 8, 40, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{2, 1}, 1, false, "conv_last"},
 	{2, 40, 17, 15, 72, 2, 3, [2]int{2, 1}, [2]int{0, 1}, [2]int{1, 1}, 1, true, "conv_last"},
 	{2, 40, 7, 7, 56, 1, 1, [2]int{1, 1}, [2]int{0, 0}, [2]int{1, 1}, 1, false, "conv_last"},
+	{1, 128, 6, 8, 128, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 1, false, "conv_join"}, // in two splits
+	// More places than a block copies, of images that are copied 16 and 8 bytes at a time.
+	{5, 72, 8, 9, 40, 1, 3, [2]int{1, 1}, [2]int{0, 1}, [2]int{1, 1}, 1, false, "conv_last"},
+	{5, 40, 6, 10, 136, 1, 1, [2]int{1, 1}, [2]int{0, 0}, [2]int{1, 1}, 1, false, "conv_last"},
 	{2, 80, 7, 7, 80, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 2, false, "conv_tensor"},
 }
 
@@ -101,4 +105,22 @@ func TestConv2D_OfGroupsAndFewChannelsOnTensorCores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two neighbours of a result are one word where places are even; a bias is added in either way.
+func TestConv2D_OfOneTapWithABiasInPlanes(t *testing.T) {
+	everyway(t, func(t *testing.T, dev device.Device, r *cudatest.Rig) {
+		r.Set("counts", "1")
+		for i, places := range []int{14, 12, 18} {
+			for formats := range 4 {
+				o := &oneTap{id: op.Conv2D, d: []dtype.DType{dtype.Float16, dtype.BFloat16}[i%2], n: 5, channels: 40, outputs: 72, places: places,
+					lastImage: formats&1 != 0, lastResult: formats&2 != 0, biased: true}
+				before := strings.Join(r.Counts(), "\n")
+				o.run(t, dev)
+				if after := r.Counts(); len(after) > 0 && !o.lastImage {
+					require.Contains(t, changed(before, after), "conv_last", o.String())
+				}
+			}
+		}
+	})
 }

@@ -98,10 +98,7 @@ func (p *convolution) rowwise(t *task, c *op.Call, f *kernel) error {
 func (p *convolution) add(params *device.Params, first int) {
 	var w [33]uint64
 	h, x := &p.axis[0], &p.axis[1] // the kernel has the innermost first
-	biased := 0
-	if p.biased {
-		biased = 1
-	}
+	biased := truth(p.biased) | truth(p.paired)<<1
 	halves := [28]int{0: p.m, p.n, p.k, p.part, p.splits, p.groups, first, biased,
 		20: h.At0, h.AtTap, h.AtStep, x.At0, x.AtTap, x.AtStep, p.rows, p.columns}
 	for i, size := range [4]int{x.Size, h.Size, max(1, x.Taps), max(1, h.Taps)} {

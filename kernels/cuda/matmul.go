@@ -243,7 +243,11 @@ func (p *product) add(params *device.Params, first int) {
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
 	w[at+3] = pair(uint32(p.activation), uint32(p.stages))
 	// Whether rows of the result, and of c, can be written and read in pieces of 16 bytes.
-	w[at+4] = pair(uint32(truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0))), uint32(truth(p.wideRows(&p.c) && p.pieces(3))))
+	wide, wideC := truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0)), truth(p.wideRows(&p.c) && p.pieces(3))
+	if wide == 1 && p.plain(wideC == 1) {
+		wide = 2 // PLAIN in src/matmul.h
+	}
+	w[at+4] = pair(uint32(wide), uint32(wideC))
 	at += 5
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {
 		w[at], w[at+1] = uint64(a.Row), uint64(a.Column)
@@ -257,6 +261,12 @@ func (p *product) add(params *device.Params, first int) {
 		at++
 	}
 	params.Words(w[:at]...)
+}
+
+// plain reports whether the result is the sums as they are, or these and a bias of columns, whose pieces can be read if wide, or of rows.
+func (p *product) plain(wide bool) bool {
+	biased := p.beta == 1 && (p.c.Column == 0 || p.c.Row == 0 && wide)
+	return p.alpha == 1 && (p.beta == 0 || biased) && p.pre.Ptr == 0 && p.activation == blas.Identity
 }
 
 // wideRows reports whether all rows of a matrix begin at multiples of 16 bytes, and lie in one piece; those of none do.

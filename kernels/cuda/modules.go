@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "d340fc095fbb2de468c812a930a030c84bc38bf37dc4ce434025b5d631b7f049"
+const inputsHash = "eae972025e1f152c2084c4c99bb0d3c894b88c0cc06af8b346a3f20b8a08ceb7"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

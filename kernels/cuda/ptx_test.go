@@ -1,6 +1,9 @@
 package cuda_test
 
 import (
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,4 +69,24 @@ func TestPTX_TheInterpreterKnowsEachInstructionOfEachKernel(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, l.UnknownPTX(string(text)), image)
 	}
+}
+
+// What is added up is added in an order that the call alone fixes: no kernel adds atomically, of which the order would be another one in each
+// run. What notes an index out of range takes its note by a comparison and swap.
+func TestPTX_NothingIsAddedAtomically(t *testing.T) {
+	images, err := ptx.Files("ptx")
+	require.NoError(t, err)
+	atomic, read := regexp.MustCompile(`(?m)^.*\b(?:atom|red)\.[\w.]+`), 0
+	for _, image := range images {
+		if name := filepath.Base(image); !fulltests.Enabled() && !strings.HasPrefix(name, "attention_") && !strings.HasPrefix(name, "conv_weight") {
+			continue // reading all takes long
+		}
+		read++
+		text, err := ptx.ReadFile(image)
+		require.NoError(t, err)
+		for _, line := range atomic.FindAllString(string(text), -1) {
+			require.Contains(t, line, "atom.global.cas.b64", image)
+		}
+	}
+	require.GreaterOrEqual(t, read, 3)
 }

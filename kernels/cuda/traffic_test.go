@@ -34,6 +34,7 @@ type work struct {
 	// What is allowed, where it is not the usual: sectors over the fewest possible, bytes moved over bytes, wavefronts over passes.
 	scatter, again, banks float64
 	mma                   float64 // instructions that are allowed for an mma; 0: as many as there are
+	most                  float64 // mma that are allowed; 0: as many as there are
 }
 
 // traffic is what the kernels of one call did.
@@ -151,6 +152,9 @@ func TestTraffic_KernelsMoveWhatTheyMust(t *testing.T) {
 		if w.mma > 0 {
 			require.Positive(t, did["products"], "%s: no tensor cores", w.name)
 			assert.LessOrEqual(t, did["instructions"]/did["products"], w.mma, "%s: instructions for an mma", w.name)
+		}
+		if w.most > 0 {
+			assert.LessOrEqual(t, did["products"], w.most, "%s: products of 16 by 8 by 16", w.name)
 		}
 		assert.LessOrEqual(t, did.banks(), max(w.banks, 1.05), "%s: banks of shared memory collide", w.name)
 		if table.WriteString(line); !*writeTraffic {

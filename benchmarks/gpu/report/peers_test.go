@@ -13,9 +13,9 @@ const (
 		{"batch": 2, "heads": 3, "queries": 4, "keys": 5, "width": 6, "type": "float16", "causal": true, "pass": "both", "us": 50, "tflops": 1.5,
 			"peak_bytes": 2000000, "host_us": 48, "host_bound": true, "pytorch": {"flash": {"us": 100, "peak_bytes": 1000000, "difference": 0.001},
 			"math": {"us": 300, "difference": 0.5}}, "pytorch_best": "flash", "time_by_pytorchs": 0.5},
-		{"batch": 1, "heads": 1, "queries": 1, "keys": 7, "width": 8, "type": "float32", "pass": "forward", "us": 20,
+		{"batch": 1, "heads": 1, "queries": 1, "keys": 7, "width": 8, "groups": 1, "type": "float32", "pass": "forward", "us": 20,
 			"pytorch": {"math": {"us": 10, "difference": 0.01}}, "pytorch_best": "math", "time_by_pytorchs": 2},
-		{"batch": 1, "heads": 1, "queries": 1, "keys": 9, "width": 8, "type": "float32", "pass": "forward", "us": 20}]}`
+		{"batch": 1, "heads": 4, "queries": 1, "keys": 9, "width": 8, "groups": 2, "type": "float32", "pass": "forward", "us": 20}]}`
 	convJSON = `{"device": "Test GPU", "pytorch": "PyTorch 9", "results": [
 		{"n": 32, "c": 64, "h": 56, "w": 56, "o": 128, "kh": 3, "kw": 3, "stride": 2, "padding": 1, "groups": 1, "type": "float32", "pass": "weight",
 			"us": 90, "tflops": 20, "peak_bytes": 512, "host_us": 3, "strided": {"us": 95},
@@ -33,7 +33,7 @@ func TestCollect_ComparesCallsWithPyTorch(t *testing.T) {
 		"| shape | type | causal | pass | µs | TFLOP/s | host µs | peak MB | flash µs | math µs | best | its peak MB | difference | time / PyTorch's |",
 		"| 2, 3, 4, 5, 6 | float16 | true | both | 50.0 | 1.50 | 48.0 (bound) | 2.0 | 100.0 | 300.0 | flash | 1.0 | 1e-03 | 0.50 |",
 		"| 1, 1, 1, 7, 8 | float32 | false | forward | 20.0 | 0.00 | - | - | - | 10.0 | math | - | 1e-02 | 2.00 |",
-		"| 1, 1, 1, 9, 8 | float32 | false | forward | 20.0 | 0.00 | - | - | - | - | - | - | - | - |",
+		"| 1, 4, 1, 9, 8, 2 | float32 | false | forward | 20.0 | 0.00 | - | - | - | - | - | - | - | - |",
 		"| nchw µs | channels last µs | nchw tf32 µs | best |",
 		"| 32x64x56x56, 128 of 3x3, stride 2, padding 1, groups 1 | float32 | weight | 95.0 | 90.0 | 20.00 | 3.0 | 0.0 | 120.0 | 100.0 | 30.0 | channels last | 4.0 | 1e-07 | 0.90 |",
 	} {

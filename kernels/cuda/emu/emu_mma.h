@@ -32,7 +32,10 @@ inline void gk_cp_async_at(void* to, int to_offset, const void* from, int from_o
 
 typedef uintptr_t gk_place;
 inline gk_place gk_place_of(const void* p) { return (gk_place)p; }
-inline void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) { gk::cp_async((char*)to + to_offset, from, 16, bytes); }
+template <int SIZE = 16>
+inline void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) {
+    gk::cp_async((char*)to + to_offset, from, SIZE, bytes);
+}
 inline void gk_cp_async_commit() { gk::cp_async_commit(); }
 template <int N>
 inline void gk_cp_async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

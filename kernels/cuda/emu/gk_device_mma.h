@@ -28,9 +28,14 @@ GK_FN void gk_cp_async_at(void* to, int to_offset, const void* from, int from_of
 typedef uint32_t gk_place;
 GK_FN gk_place gk_place_of(const void* p) { return gk_shared_address(p); }
 
-// A copy of 16 bytes to to_offset bytes, which must be constant, from the place.
+// gk_cp_async to to_offset bytes, which must be constant, from the place.
+template <int SIZE = 16>
 GK_FN void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;" ::"r"(to), "i"(to_offset), "l"(from), "r"(bytes) : "memory");
+    if constexpr (SIZE == 16)
+        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;" ::"r"(to), "i"(to_offset), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0+%1], [%2], %3, %4;" ::"r"(to), "i"(to_offset), "l"(from), "n"(SIZE), "r"(bytes)
+                     : "memory");
 }
 GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>

@@ -16,7 +16,7 @@
 struct Conv {
     u32 m, n, k;               // rows, columns and steps of the product of a group
     u32 part, splits;          // steps of a split, and splits of the sum; partial sums go to the workspace
-    u32 groups, first, biased; // first is the pair of group and split for blocks of z 0
+    u32 groups, first, biased; // first is the pair of group and split for blocks of z 0; conv_last.cu has bits in biased
     Div size1, size0;          // places: columns and rows of the results
     Div taps1, taps0;          // taps: columns and rows
     i32 h_at, h_tap, h_step, w_at, w_tap, w_step; // op.Axis: where the image is read

@@ -11,47 +11,88 @@ constexpr u32 BLOCK = 128, DEEP = 32, PITCH = DEEP + 8, STAGES = 3; // a pitch o
 
 // ---- Channels last ------------------------------------------------------------------------------------------------------
 
-constexpr u32 SIDE = 64, PLACES = 128; // channels and places of a block
-constexpr u32 PAD = SIDE + 2;          // an odd number of words: neighbouring places lie in different banks
+constexpr u32 SIDE = 64, PLACES = 256; // channels and places of a block
 
 // A tensor of places, each of three indices, and channels.
 struct Places {
-    u32 count, channels, pitch, unused; // a place of the copy has a pitch of elements, of which those behind the channels are zeros
-    Div inner, middle;
+    u32 count, channels, pitch, width; // a place of the copy has a pitch of elements, of which those behind the channels are zeros
+    Div inner, middle;                 // with a width of more than 1, places that are copied at a time, inner is the places of a line, and there is no middle
     i64 outer_step, middle_step, inner_step, channel_step;
 };
 
-// A block writes 64 channels of 128 places; it reads along the places, which are neighbours in memory, and writes along the channels, of which
-// there are a multiple of 8, as there are of the pitch.
-template <class T> FN void channels_last(const Places& p, T* dst, const T* src, T* sh) {
-    constexpr u32 NEXT = THREADS / PLACES, ROWS = THREADS / (SIDE / 8);
-    u32 place0 = blockIdx.x * PLACES, channel0 = blockIdx.y * SIDE, mine = threadIdx.x % PLACES, place = place0 + mine;
-    u32 channels = channel0 < p.channels ? p.channels - channel0 : 0, pitch = p.pitch - channel0; // from the first one on
-    if (place < p.count) {
-        Triple t = triple(p.inner, p.middle, place);
-        u32 c = threadIdx.x / PLACES;
-        const T* at = src + t.i * p.outer_step + t.j * p.middle_step + t.k * p.inner_step + (channel0 + c) * p.channel_step;
-        T* to = sh + mine * PAD + c;
-        i64 step = p.channel_step * NEXT;
+// In shared memory each channel has its places in pieces of 8, whose numbers are changed by an exclusive or with this: so the eight rows that
+// ldmatrix reads at a time lie in different banks.
+FN u32 order_of(u32 channel) { return channel / 8 % 4 * 2 + channel % 2; }
+
+// What a thread reads, WIDTH places at a time; a block reads NEXT channels at once.
+template <u32 WIDTH> struct Reader {
+    static constexpr u32 ACROSS = PLACES / WIDTH, NEXT = THREADS / ACROSS;
+    static_assert(NEXT <= 8 && 8 % NEXT == 0, "the order of a channel is that of the thread's first one, changed by that of the step to it");
+    u32 mine = threadIdx.x % ACROSS * WIDTH, c = threadIdx.x / ACROSS;
+    u32 to = (c * PLACES + (mine / 8 ^ order_of(c)) * 8 + mine % 8) * 2;
+
+    // Where the e-th channel from the first one goes, but for e * PLACES * 2, which is a constant.
+    FN u32 turned(u32 e) const { return to ^ order_of(e) * 16; }
+};
+
+// Places that are neighbours in memory, in one line, which is the inner index: asynchronous copies, of nothing behind the last channel.
+template <u32 WIDTH, class T> FN void read_lines(const Places& p, const T* src, u32 place0, u32 channel0, i32 channels, T* sh) {
+    using R = Reader<WIDTH>;
+    R r;
+    u32 place = place0 + r.mine, outer = quotient(p.inner, place);
+    if (place >= p.count) return;
+    u64 at = (u64)(src + (outer * p.outer_step + (channel0 + r.c) * p.channel_step + (place - outer * p.inner.size)));
+    const i64 step = p.channel_step * R::NEXT * 2;
+    const gk_place begin = gk_place_of(sh);
+    channels -= (i32)r.c;
 #pragma unroll
-        for (u32 piece = 0; piece < SIDE; piece += 8) {
-            if (piece >= channels) break;
+    for (u32 e = 0; e < SIDE; e += R::NEXT, at += step)
+        gk_cp_async_to<WIDTH * 2>(begin + r.turned(e), e * PLACES * 2, (const void*)at, (i32)e < channels ? WIDTH * 2 : 0);
+}
+
+// Any places, one by one; zeros behind the last channel, as far as they are written.
+template <class T> FN void read_places(const Places& p, const T* src, u32 place0, u32 channel0, i32 channels, T* sh) {
+    using R = Reader<1>;
+    R r;
+    u32 place = place0 + r.mine;
+    if (place >= p.count) return;
+    Triple t = triple(p.inner, p.middle, place);
+    const T* at = src + (t.i * p.outer_step + t.j * p.middle_step + t.k * p.inner_step + (channel0 + r.c) * p.channel_step);
+    const i64 step = p.channel_step * R::NEXT;
 #pragma unroll
-            for (u32 e = 0; e < 8; e += NEXT, at += step) to[piece + e] = *at;
-        }
-#pragma unroll 1
-        for (u32 e = channels; e < pitch && e < SIDE; e += NEXT) to[e] = T{0};
+    for (u32 piece = 0; piece < SIDE; piece += 8) {
+        if ((i32)piece >= channels) break;
+#pragma unroll
+        for (u32 e = piece; e < piece + 8; e += R::NEXT, at += step) *(T*)((char*)sh + r.turned(e) + e * PLACES * 2) = *at;
     }
+#pragma unroll 1
+    for (u32 e = channels > 0 ? channels : 0; e < SIDE && channel0 + e < p.pitch; e += R::NEXT) *(T*)((char*)sh + r.turned(e) + e * PLACES * 2) = T{0};
+}
+
+// A block writes 64 channels of 256 places; it reads along the places and writes along the channels, of which there are a multiple of 8, as there
+// are of the pitch. Four matrices of 8 channels by 8 places are turned at a time. Each has two channels of each of four pieces, so that a lane
+// gets the 8 channels of a piece.
+template <class T> FN void channels_last(const Places& p, T* dst, const T* src, T* sh) {
+    u32 place0 = blockIdx.x * PLACES, channel0 = blockIdx.y * SIDE;
+    i32 channels = (i32)p.channels - (i32)channel0; // from the first one on
+    if (p.width == 8) read_lines<8>(p, src, place0, channel0, channels, sh);
+    else if (p.width == 4) read_lines<4>(p, src, place0, channel0, channels, sh);
+    else read_places(p, src, place0, channel0, channels, sh);
+    gk_cp_async_commit();
+    gk_cp_async_wait<0>();
     __syncthreads();
-    u32 row = threadIdx.x / (SIDE / 8), c = threadIdx.x % (SIDE / 8) * 8;
-    if (c >= pitch) return;
-    T* to = dst + (u64)(place0 + row) * p.pitch + channel0 + c;
-    const u32* from = (const u32*)(sh + row * PAD + c);
-    i64 step = ROWS * (i64)p.pitch;
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2 * 32, group = warp / 2;
+    u32 row = half + lane % 8 / 2 * 8 + lane / 8 * 2 + lane % 2, from = (row * PLACES + (group ^ order_of(row)) * 8) * 2;
+    u32 place = place0 + group * 8 + lane / 4, channel = channel0 + half + lane % 4 * 8;
+    i32 left = channel < p.pitch ? (i32)p.count - (i32)place : 0;
+    T* to = dst + (u64)place * p.pitch + channel;
+    const i64 step = 32 * (i64)p.pitch;
+    const gk_place begin = gk_place_of(sh);
 #pragma unroll
-    for (u32 e = 0; e < PLACES; e += ROWS, to += step, from += ROWS * PAD / 2) {
-        if (place0 + row + e >= p.count) break;
-        store_words(to, from[0], from[1], from[2], from[3]);
+    for (i32 e = 0; e < (i32)PLACES; e += 32, to += step) { // four pieces on: a bit of the order, and then what is behind its bits
+        u32 r[4];
+        gk_ldmatrix_x4_trans_in(r, begin + (from ^ e % 64 * 2), e / 64 * 128);
+        if (e < left) store_words(to, r[0], r[1], r[2], r[3]);
     }
 }
 
@@ -64,6 +105,10 @@ template <u32 ROWS_, u32 COLUMNS_> struct Cut {
     static constexpr u32 A = ROWS * PITCH, STAGE = A + COLUMNS * PITCH;            // elements of shared memory
     static_assert(ROWS / 64 * ACROSS * 32 == BLOCK, "4 warps");
 };
+
+// Bits of Conv's biased in these kernels: whether there is a bias, and whether each two columns of the product, from an even one on, are one word of
+// the result, and sums are not split.
+constexpr u32 BIASED = 1, PAIRED = 2;
 
 // What a column of the product is: where its place is in the image without a tap, which taps are inside, and where its results go.
 struct Column {
@@ -169,6 +214,17 @@ FN void write_column(const Conv& p, const Part& part, T* dst, i64 to, f32* work,
         if (row + i * 8 < p.m) *at = put<T>(sum[i / 2][j][i % 2 * 2 + e] + bias[i / 2][i % 2]);
 }
 
+// Writes two columns' sums of a lane, which are neighbours in memory, to dst.
+template <class C, class T>
+FN void write_pair(const Conv& p, T* at, const f32 (&sum)[C::M][8][4], const f32 (&bias)[C::M][2], u32 row, u32 j) {
+    const i64 step = 8 * p.d_row;
+#pragma unroll
+    for (u32 i = 0; i < C::M * 2; i++, at += step) {
+        f32 b = bias[i / 2][i % 2];
+        if (row + i * 8 < p.m) *(u32*)at = gk_round2(T(), sum[i / 2][j][i % 2 * 2] + b, sum[i / 2][j][i % 2 * 2 + 1] + b);
+    }
+}
+
 template <class C, class T> FN void convolve(const Conv& p, T* dst, const T* a, const T* b, const T* biases, f32* work, T* sh) {
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, row0 = blockIdx.y * C::ROWS, column0 = blockIdx.x * C::COLUMNS;
     u32 row = warp / C::ACROSS * 64, column = warp % C::ACROSS * 64;
@@ -204,10 +260,17 @@ template <class C, class T> FN void convolve(const Conv& p, T* dst, const T* a, 
     row += row0 + lane / 4;
     column += lane % 4 * 2; // in the block
     f32 bias[C::M][2] = {};
-    if (p.biased)
+    if (p.biased & BIASED)
 #pragma unroll
         for (u32 i = 0; i < C::M * 2; i++)
             if (row + i * 8 < p.m) bias[i / 2][i % 2] = get(biases[(row + i * 8) * p.bias]);
+    if (p.biased & PAIRED) {
+        dst += row * p.d_row;
+#pragma unroll
+        for (u32 j = 0; j < 8; j++)
+            if (column0 + column + j * 8 < p.n) write_pair<C>(p, dst + columns[column + j * 8].to, sum, bias, row, j);
+        return;
+    }
 #pragma unroll
     for (u32 j = 0; j < 8; j++)
 #pragma unroll
@@ -224,7 +287,7 @@ template <class C, class T> FN void convolve(const Conv& p, T* dst, const T* a, 
 
 #define CHANNELS_LAST(T)                                                                                              \
     KERNEL channels_last_##T(Places p, T* dst, const T* src) {                                                        \
-        GK_SHARED_ARR(T, sh, [PLACES * PAD]);                                                                           \
+        GK_SHARED_ARR(T, sh, [PLACES * SIDE]);                                                                          \
         channels_last(p, dst, src, (T*)sh);                                                                           \
     }                                                                                                                 \
     CONV_LAST(64, T)                                                                                                  \

@@ -16,6 +16,9 @@ struct Stride2 { i64 row, column; };
 
 enum : u32 { IDENTITY = 0, RELU = 1, GELU_ERF = 2, GELU_TANH = 3 };
 
+// Product::wide of results that are the sums as they are, or these and a bias: c of one row whose pieces can be accessed, or of one column.
+constexpr u32 PLAIN = 2;
+
 // The operands of batch are dst, a, b and c.
 template <class C> struct Product {
     Walk<4> batch;
@@ -24,7 +27,7 @@ template <class C> struct Product {
     u32 slices, depth; // of k, and what each but the last has of it
     u32 activation;
     u32 stages;        // of shared memory, on tensor cores
-    u32 wide, wide_c;  // dst and pre, or c, are row-major, and pieces of 16 bytes of a row can be accessed at once
+    u32 wide, wide_c;  // dst and pre, or c, are row-major, and pieces of 16 bytes of a row can be accessed at once; wide may be PLAIN
     Stride2 dst, a, b, c, pre;
     C alpha, beta;
 };

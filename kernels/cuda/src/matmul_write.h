@@ -145,9 +145,21 @@ template <class B, class T> FN void finish_sums(const Product<f32>& p, const Par
     }
 }
 
-// Sums that are the result, in a block that owns all of its tile.
-template <class B, class T> FN void put_sums(const Product<f32>& p, const Sums<B>& sum, const Turned<B>& turned, T* dst) {
+// Sums that are PLAIN, in a block that owns all of its tile. A lane's first piece is at row i0 and column j0, at dst.
+template <class B, class T>
+FN void put_sums(const Product<f32>& p, const Sums<B>& sum, const Turned<B>& turned, T* dst, const T* c, u32 i0, u32 j0) {
     using D = Turned<B>;
+    bool biased = p.beta != 0, of_rows = false;
+    Values bias;
+    if (biased) {
+        of_rows = p.c.column == 0;
+        c += i0 * p.c.row + j0 * p.c.column;
+        if (!of_rows) {
+            vec<T, PIECE> r = load<T, PIECE>(c);
+#pragma unroll
+            for (u32 f = 0; f < PIECE; f++) bias[f] = get(r.v[f]);
+        }
+    }
 #pragma unroll
     for (u32 i = 0; i < B::MMA_ROWS; i++) {
         turned.write(sum, i);
@@ -156,6 +168,16 @@ template <class B, class T> FN void put_sums(const Product<f32>& p, const Sums<B
         for (u32 pass = 0; pass < 16 / D::ROWS; pass++) {
             Values v;
             turned.read(v, pass);
+            if (biased) {
+                if (of_rows) {
+                    f32 r = get(*c);
+#pragma unroll
+                    for (u32 f = 0; f < PIECE; f++) bias[f] = r;
+                    c += p.c.row * D::ROWS;
+                }
+#pragma unroll
+                for (u32 f = 0; f < PIECE; f++) v[f] += bias[f];
+            }
             put_piece(dst, 1, v, PIECE, true);
             dst += p.dst.row * D::ROWS;
         }
@@ -182,9 +204,9 @@ FN void write_sums(const Product<f32>& p, const Part<T, f32>& q, const Corner& a
         return;
     }
     Turned<B> turned(sh);
-    Pen<T> pen = pen_at(p, q, at, row + lane / Turned<B>::PIECES, column + lane % Turned<B>::PIECES * PIECE);
-    if (own && !q.parts && p.wide && p.alpha == 1 && p.beta == 0 && !q.pre && p.activation == IDENTITY) put_sums<B>(p, sum, turned, pen.dst);
-    else finish_sums<B>(p, q, at, sum, turned, pen);
+    u32 i = row + lane / Turned<B>::PIECES, j = column + lane % Turned<B>::PIECES * PIECE;
+    if (own && !q.parts && p.wide == PLAIN) put_sums<B>(p, sum, turned, q.dst + i * p.dst.row + j, q.c, i, j);
+    else finish_sums<B>(p, q, at, sum, turned, pen_at(p, q, at, i, j));
 }
 
 template <class B, bool AK, bool BK, class T>
