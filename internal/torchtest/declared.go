@@ -78,6 +78,7 @@ var Declared = []Declaration{
 	declare("not refused", "backward", "modified by an inplace operation.*; of .*Mean", "the mean over dimensions of PyTorch 1.13 saves its input, of which it needs the shape"),
 	declare("refused", "backward", "modified by an in-place operation: .*; of .*nn\\.MultiheadAttention", "PyTorch saves a copy of an input whose first dimension is the batch, and does not notice"),
 	declare("value", "Log1p", "PyTorch's is (inf|nan .*; written by)", "PyTorch's vectors add 1 to the largest float64 and find infinity"),
+	declare("gradient", ".*", "is [-+0-9.e]+, PyTorch's is nan .*; through.* Renorm", "elements of a row of infinite norm that are not its largest get nothing from the norm, where PyTorch multiplies infinity by 0"),
 	declare("refused", "View", "do not allow this view.*; of .*Attention", "results of attention lie so that heads join without a copy"),
 	declare("value", "Polygamma", "(is -?0, PyTorch's is nan |PyTorch's is nan .*; written by)", "0 at infinity, where PyTorch's zeta function is NaN"),
 	declare("value", "FloorDivide", "is [-+]Inf, PyTorch's is nan ", "the quotient of a subnormal number overflows before PyTorch takes its floor"),
