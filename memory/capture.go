@@ -27,8 +27,9 @@ type Graph struct {
 type CaptureOption func(*captureOptions)
 
 type captureOptions struct {
-	pool *Pool
-	keep []beginKeeping
+	pool    *Pool
+	keep    []beginKeeping
+	planned bool
 }
 
 // CaptureKeeper keeps what captured work uses besides memory of the device, such as pinned host memory.
@@ -89,22 +90,30 @@ func (a *Caching) CaptureGraph(s device.Stream, work func() error, opts ...Captu
 	} else if err := g.pool.Retain(); err != nil {
 		return nil, err
 	}
-	if err := a.captureOrRelease(g, stream, work, o.keep); err != nil {
+	if err := a.captureOrRelease(g, stream, work, o); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
 // captureOrRelease captures, and lets go of the graph's memory if that fails or work panics.
-func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() error, keep []beginKeeping) (err error) {
+func (a *Caching) captureOrRelease(g *Graph, s device.Capturer, work func() error, o captureOptions) (err error) {
 	done := false
 	defer func() {
 		a.pollEvents(nil) // what was freed in the capture and waited for its end
+		if o.planned {
+			err = errors.Join(err, a.endPlanned(g.pool))
+		}
 		if !done {
 			err = errors.Join(err, g.release())
 		}
 	}()
-	err = a.capture(g, s, work, keep)
+	if o.planned {
+		if err := a.planCapture(g.pool, s); err != nil {
+			return err
+		}
+	}
+	err = a.capture(g, s, work, o.keep)
 	done = err == nil
 	return err
 }

@@ -263,7 +263,7 @@ func (p *Pool) emptyCache(m journal.Site, went *releases) error {
 	defer p.a.mu.Unlock()
 	p.a.behalf = m
 	return went.note(p.a, ReleaseAsked, func() error {
-		err := stderrors.Join(p.a.syncEvents(), p.a.releasePool(p))
+		err := stderrors.Join(p.a.syncEvents(), p.a.takeBackPool(p), p.a.releasePool(p))
 		if p.uses == 0 {
 			p.a.forgetPool(p)
 		}

@@ -25,6 +25,7 @@ func (s *Step) capture(sh *shaped) (err error) {
 	if err := errors.Join(s.notDiverted(), s.noGradients()); err != nil {
 		return fail(err)
 	}
+	s.dropResults()
 	if err := s.alloc.EmptyCache(); err != nil { // what the eager runs needed, the graph needs anew
 		return fail(err)
 	}
@@ -57,7 +58,7 @@ func (s *Step) capture(sh *shaped) (err error) {
 			return why
 		}
 		return err
-	}, memory.CapturePool(s.pool))
+	}, memory.CapturePool(s.pool), memory.CapturePlan())
 	if err != nil {
 		err = fail(err)
 		if why := (*tensor.CaptureError)(nil); errors.As(err, &why) {

@@ -65,6 +65,6 @@
 // # Memory
 //
 // A graph takes its memory from a private pool, which nobody else uses until Close, because the addresses are part of it. What the eager runs have left in the
-// cache goes back to the driver before the capture, so that a step takes its memory once; an eager run between replays takes it a second time. Plans
-// (memory.Plan) concern eager runs alone.
+// cache goes back to the driver before the capture, so that a step takes its memory once; an eager run between replays takes it a second time. With
+// a plan (memory.Plan) the blocks of a step have fixed places in the pool, too.
 package stepgraph

@@ -11,7 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/memory"
 )
 
-// A plan serves the eager runs, and leaves captures alone, whose memory is a pool's. With it segments are expandable, and pages move.
+// A plan serves the eager runs, and says where blocks go in the pool of a capture. With it segments are expandable, and pages move.
 func TestStep_WithAPlanEqualsEagerSteps(t *testing.T) {
 	t.Setenv("CISTERN_ALLOC_CONF", "")
 	dev := emulated(t)

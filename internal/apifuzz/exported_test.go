@@ -308,6 +308,7 @@ var functions = map[string]any{
 	"memory.Allocators":                  memory.Allocators,
 	"memory.AsPyTorch":                   memory.AsPyTorch,
 	"memory.CaptureKeeping":              memory.CaptureKeeping,
+	"memory.CapturePlan":                 memory.CapturePlan,
 	"memory.CapturePool":                 memory.CapturePool,
 	"memory.Drop":                        memory.Drop,
 	"memory.DumpSnapshot":                memory.DumpSnapshot,
