@@ -37,7 +37,7 @@
 // vector loop gives the same bits as the Go loop that finishes its last elements. Random numbers are a function of key,
 // offset and place (philox.go). Between processors of different kinds only matrix products differ, where products are
 // fused into sums; functions of float32 do not: the loops on AVX2 and the functions in Go are made from the same programs (gen),
-// with products fused into sums where a program says so, and in Go by fma32. Those of float64 are package math's, and our own where these lose digits.
+// with products fused into sums where a program says so, and in Go by fma32. So are exp, expm1, log, log1p, tanh and sigmoid of float64; the others of float64 are package math's, and our own where these lose digits.
 //
 // # Accuracy
 //
@@ -46,7 +46,7 @@
 // within two of the greater input, and the logarithm of the gamma function of negative numbers within one of the greater of its value and 1. Powers, the inverses of hyperbolic functions, and that logarithm are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
 // in float64 and rounded once.
 //
-// Functions of float64 are within two units in the last place, sinh and log10 within 2.2: sine, cosine and tangent for every argument (trigonometric.go), the normal
+// Functions of float64 are within two units in the last place, those that are programs within one, sinh and log10 within 2.2: sine, cosine and tangent for every argument (trigonometric.go), the normal
 // distribution function also where it is small, and the logit beside its zero (math.go, special.go). Erfinv is within 4.5, and Lgamma within 9 beside its zeros; beside zeros Lgamma and
 // Digamma are exact to some 4e-16 alone. GPUs take multiples of pi/2 off float64 angles in fewer digits: beside a zero a sine is exact to about 1e-31 there.
 //
@@ -61,7 +61,7 @@
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
-// and steps, the transforms of winograd.go, the functions of float32, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
+// and steps, the transforms of winograd.go, the functions of float32 and float64, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
 // in a module of its own).
 //
 // # Memory

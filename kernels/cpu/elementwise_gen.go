@@ -306,22 +306,6 @@ func bitwiseRightShift[T integer](dst, a, b []T, _ *op.Call) {
 	}
 }
 
-// exp is e to the power of a.
-func exp[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Exp(float64(a[i])))
-	}
-}
-
-// log is the natural logarithm.
-func log[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(log64(float64(a[i])))
-	}
-}
-
 // sqrt is the square root.
 func sqrt[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
@@ -359,22 +343,6 @@ func cos[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(cos64(float64(a[i])))
-	}
-}
-
-// log1p is log(1+a), accurate near 0.
-func log1p[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Log1p(float64(a[i])))
-	}
-}
-
-// expm1 is exp(a)-1, accurate near 0.
-func expm1[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Expm1(float64(a[i])))
 	}
 }
 
@@ -709,27 +677,11 @@ func logAddExpGradU[T float](dst, g, a, b []T, _ *op.Call) {
 	}
 }
 
-// tanh is the hyperbolic tangent.
-func tanh[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Tanh(float64(a[i])))
-	}
-}
-
 // tanhGrad is g*(1-a*a), of the gradient g and the result.
 func tanhGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = g[i] * (1 - T(a[i]*a[i]))
-	}
-}
-
-// sigmoid is 1/(1+exp(-a)), without overflow.
-func sigmoid[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(sigmoid64(float64(a[i])))
 	}
 }
 
@@ -1187,15 +1139,15 @@ func tableRows() []op.Row {
 		row(op.BitwiseNot, integers(one(bitwiseNot[int64]), one(bitwiseNot[int32]), one(bitwiseNot[uint8]))),
 		row(op.BitwiseLeftShift, integers(two(bitwiseLeftShift[int64]), two(bitwiseLeftShift[int32]), two(bitwiseLeftShift[uint8]))),
 		row(op.BitwiseRightShift, integers(two(bitwiseRightShift[int64]), two(bitwiseRightShift[int32]), two(bitwiseRightShift[uint8]))),
-		row(op.Exp, floats(one(function1(fnExp)), one(exp[float64]))),
-		row(op.Log, floats(one(function1(fnLog)), one(log[float64]))),
+		row(op.Exp, floats(one(function1(fnExp)), one(wideFunction1(fnExpFloat64)))),
+		row(op.Log, floats(one(function1(fnLog)), one(wideFunction1(fnLogFloat64)))),
 		row(op.Sqrt, floats(one(function1(fnSqrt)), one(sqrt[float64]))),
 		row(op.Rsqrt, floats(one(function1(fnRsqrt)), one(rsqrt[float64]))),
 		row(op.Reciprocal, floats(one(function1(fnReciprocal)), one(reciprocal[float64]))),
 		row(op.Sin, floats(one(sine32(fnSin, sin64)), one(sin[float64]))),
 		row(op.Cos, floats(one(sine32(fnCos, cos64)), one(cos[float64]))),
-		row(op.Log1p, floats(one(function1(fnLog1p)), one(log1p[float64]))),
-		row(op.Expm1, floats(one(function1(fnExpm1)), one(expm1[float64]))),
+		row(op.Log1p, floats(one(function1(fnLog1p)), one(wideFunction1(fnLog1pFloat64)))),
+		row(op.Expm1, floats(one(function1(fnExpm1)), one(wideFunction1(fnExpm1Float64)))),
 		row(op.Erf, floats(one(function1(fnErf)), one(erf[float64]))),
 		row(op.ErfGrad, floats(two(function2(fnErfGrad)), two(erfGrad[float64]))),
 		row(op.Log2, floats(one(function1(fnLog2)), one(log2[float64]))),
@@ -1237,9 +1189,9 @@ func tableRows() []op.Row {
 		row(op.LogAddExp, floats(two(function2(fnLogAddExp)), two(logAddExp[float64]))),
 		row(op.LogAddExpGrad, floats(three(function3(fnLogAddExpGrad)), three(logAddExpGrad[float64]))),
 		row(op.LogAddExpGradU, floats(three(otherOf3(fnLogAddExpGrad)), three(logAddExpGradU[float64]))),
-		row(op.Tanh, floats(one(function1(fnTanh)), one(tanh[float64]))),
+		row(op.Tanh, floats(one(function1(fnTanh)), one(wideFunction1(fnTanhFloat64)))),
 		row(op.TanhGrad, floats(two(function2(fnTanhGrad)), two(tanhGrad[float64]))),
-		row(op.Sigmoid, floats(one(function1(fnSigmoid)), one(sigmoid[float64]))),
+		row(op.Sigmoid, floats(one(function1(fnSigmoid)), one(wideFunction1(fnSigmoidFloat64)))),
 		row(op.SigmoidGrad, floats(two(function2(fnSigmoidGrad)), two(sigmoidGrad[float64]))),
 		row(op.ReLU, floats(one(vectorOne(vector.relu, 8, relu[float32])), one(relu[float64])), integers(one(relu[int64]), one(relu[int32]), one(relu[uint8]))),
 		row(op.ReLUGrad, floats(two(vectorTwo(vector.reluGrad, 8, reluGrad[float32])), two(reluGrad[float64]))),
