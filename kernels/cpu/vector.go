@@ -53,6 +53,8 @@ type vectorLoops struct {
 	maxWords, minWords, absWords, negWords            wordLoops
 	logic                                             func(n int, dst, a, b *byte, m *[4]uint64)
 
+	compare comparisons // compare.go
+
 	// into sixteen elements of 8 bytes, by place, for multiples of 128 bytes: sums of int64 and extremes of float64
 	foldAdd, foldMax, foldMin func(n int, acc, v *byte)
 

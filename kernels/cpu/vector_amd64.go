@@ -216,6 +216,54 @@ func mulInt32AVX2(n int, dst, a, b *byte, step int)
 func logicAVX2(n int, dst, a, b *byte, m *[4]uint64)
 
 //go:noescape
+func lessFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
 func uint8ToInt32AVX2(n int, dst, src *byte)
 
 //go:noescape
@@ -305,6 +353,12 @@ func (v *vectorLoops) setWords() {
 	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
 	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2
 	v.foldAdd, v.foldMax, v.foldMin = foldAddInt64AVX2, foldMaxFloat64AVX2, foldMinFloat64AVX2
+	v.compare = comparisons{
+		{lessFloat64AVX2, lessEqualFloat64AVX2, equalFloat64AVX2, unequalFloat64AVX2},
+		{lessInt64AVX2, lessEqualInt64AVX2, equalInt64AVX2, unequalInt64AVX2},
+		{lessInt32AVX2, lessEqualInt32AVX2, equalInt32AVX2, unequalInt32AVX2},
+		{lessFloat32AVX2, lessEqualFloat32AVX2, equalFloat32AVX2, unequalFloat32AVX2},
+	}
 	v.casts[castUint8][castInt32], v.casts[castInt32][castUint8] = uint8ToInt32AVX2, int32ToUint8AVX2
 	v.casts[castUint8][castFloat32], v.casts[castInt32][castFloat32] = uint8ToFloat32AVX2, int32ToFloat32AVX2
 	v.casts[castInt32][castFloat64] = int32ToFloat64AVX2

@@ -121,6 +121,37 @@ func TestWords_HaveTheBitsOfTheLoops(t *testing.T) {
 	agreeAll[uint8](t, dtype.Uint8, two, one)
 }
 
+// comparesAlike compares with vectors and without, also with one number for all, between guards.
+func comparesAlike[T number](t *testing.T, d dtype.DType) {
+	t.Helper()
+	for _, id := range []op.ID{op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge} {
+		for _, n := range append(lengths()[1:], 64, 100, 1000, 3000) {
+			at := n % 3
+			a, b := wild[T](n+at, 1)[at:], wild[T](n+at, 2)[at:]
+			copy(b, a[:n/3])
+			for range 2 { // of all, then of one number
+				want, memory := onHeap[uint8](n), onHeap[uint8](n+at+16)
+				fillSlice(memory, 7)
+				got := memory[at:][:n:n]
+				withoutVectors(func() { callRow(t, id, dtype.Bool, want, d, a, b) })
+				callRow(t, id, dtype.Bool, got, d, a, b)
+				require.Equal(t, want, got, "%s of %s, %d elements", id, d, n)
+				for i, v := range memory {
+					require.True(t, v == 7 || i >= at && i < at+n, "%s of %s wrote beside its %d elements", id, d, n)
+				}
+				fillSlice(b, b[n/2])
+			}
+		}
+	}
+}
+
+func TestComparisons_AreThoseOfTheLoops(t *testing.T) {
+	comparesAlike[float32](t, dtype.Float32)
+	comparesAlike[float64](t, dtype.Float64)
+	comparesAlike[int64](t, dtype.Int64)
+	comparesAlike[int32](t, dtype.Int32)
+}
+
 func TestLogical_IsThatOfBools(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, n := range append(lengths(), 1000) {

@@ -117,6 +117,9 @@ func (k kernel) Row() string {
 			default:
 				f += "[" + t + "]"
 			}
+			if k.Class == conditionClass && arity == "two8" && t != "uint8" {
+				f = "compared(op." + k.ID + ", " + f + ")"
+			}
 			fs = append(fs, arity+"("+f+")")
 		}
 		return strings.Join(fs, ", ")
