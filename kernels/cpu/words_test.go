@@ -283,25 +283,29 @@ func TestRemainders_AreExact(t *testing.T) {
 
 // Running sums and products of four rows, of one, and across are the same.
 func TestScans_OfFourRowsAreThoseOfOne(t *testing.T) {
-	v := normalSamples(100)
-	for _, r := range []running[float32, float64, float32]{
-		{along: sumsAlong[float32, float64, float32], across: sumsAcross[float32, float64, float32], four: cumSumFour[float32]},
-		{start: 1, along: productsAlong[float32, float64, float32], across: productsAcross[float32, float64, float32], four: cumProdFour[float32]},
-	} {
-		var rows [5][]float32
-		for i := range rows {
-			rows[i] = make([]float32, len(v))
-		}
-		r.along(r.start, rows[4], v)
-		r.four(rows[0], rows[1], rows[2], rows[3], v, v, v, v)
-		acc := []float64{r.start}
-		for i := range v {
-			one := make([]float32, 1)
-			r.across(acc, one, v[i:i+1])
-			require.Equal(t, rows[4][i], one[0])
-		}
-		for _, row := range rows[:4] {
-			require.Equal(t, rows[4], row)
+	v := normalSamples(103)
+	scansAlike(t, v, running[float32, float64, float32]{along: sumsAlong[float32, float64, float32], across: sumsAcross[float32, float64, float32], four: cumSumFour[float32, float64, float32]})
+	scansAlike(t, v, running[float32, float64, float32]{start: 1, along: productsAlong[float32, float64, float32], across: productsAcross[float32, float64, float32], four: cumProdFour[float32]})
+	scansAlike(t, wild[int64](103, 1), running[int64, int64, int64]{along: sumsAlong[int64, int64, int64], across: sumsAcross[int64, int64, int64], four: cumSumFour[int64, int64, int64]})
+	scansAlike(t, wild[uint8](103, 1), running[uint8, int64, int64]{along: sumsAlong[uint8, int64, int64], across: sumsAcross[uint8, int64, int64], four: cumSumFour[uint8, int64, int64]})
+}
+
+func scansAlike[T, A, D number](t *testing.T, v []T, r running[T, A, D]) {
+	n := len(v) - 3
+	var four [4][]D
+	for i := range four {
+		four[i] = make([]D, n)
+	}
+	r.four(four[0], four[1], four[2], four[3], v[:n], v[1:][:n], v[2:][:n], v[3:][:n])
+	for k, got := range four {
+		row, want := v[k:][:n], make([]D, n)
+		r.along(r.start, want, row)
+		require.Equal(t, want, got)
+		acc := []A{r.start}
+		for i := range row {
+			one := make([]D, 1)
+			r.across(acc, one, row[i:i+1])
+			require.Equal(t, want[i], one[0])
 		}
 	}
 }
