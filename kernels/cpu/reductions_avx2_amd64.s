@@ -266,6 +266,108 @@ done:
 	VZEROUPPER
 	RET
 
+// func mergeProdsAVX2(fours int, n int, acc *float64, rows *float32, ld int)
+// Requires: AVX
+TEXT ·mergeProdsAVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x10, CX
+	JLT  rest
+
+sixteen:
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+sixteenFour:
+	VCVTPS2PD (R9), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(DX*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(DX*1), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(DX*1), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(DX*2), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*2), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(DX*2), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(DX*2), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(R8*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(R8*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(R8*1), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(R8*1), Y7
+	VMULPD    Y7, Y3, Y3
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       sixteenFour
+	VMOVUPD   Y0, (DI)
+	VMOVUPD   Y1, 32(DI)
+	VMOVUPD   Y2, 64(DI)
+	VMOVUPD   Y3, 96(DI)
+	ADDQ      $0x80, DI
+	ADDQ      $0x40, SI
+	SUBQ      $0x10, CX
+	JGE       sixteen
+
+rest:
+	ADDQ    $0x10, CX
+	JZ      done
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+eightFour:
+	VCVTPS2PD (R9), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(DX*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(DX*2), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*2), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(R8*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(R8*1), Y5
+	VMULPD    Y5, Y1, Y1
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       eightFour
+	VMOVUPD   Y0, (DI)
+	VMOVUPD   Y1, 32(DI)
+	ADDQ      $0x40, DI
+	ADDQ      $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumRowsAVX2(rows int, n int, v *float32, ld int, to *float64)
 // Requires: AVX
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40

@@ -42,7 +42,7 @@ type vectorLoops struct {
 	tapDots func(c *dotCall)
 
 	// fours of rows, ld bytes apart, of a multiple of 8 elements
-	mergeSums             func(fours, n int, acc *float64, rows *float32, ld int)
+	mergeSums, mergeProds func(fours, n int, acc *float64, rows *float32, ld int)
 	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
 	// rows of a multiple of 16 elements, and of 32, ld bytes apart
 	sumRows          func(rows, n int, v *float32, ld int, to *float64)

@@ -54,6 +54,9 @@ func mergeSumAVX2(n int, acc *float64, row *float32)
 func mergeSumsAVX2(fours, n int, acc *float64, rows *float32, ld int)
 
 //go:noescape
+func mergeProdsAVX2(fours, n int, acc *float64, rows *float32, ld int)
+
+//go:noescape
 func mergeMaxesAVX2(fours, n int, acc, rows *float32, ld int)
 
 //go:noescape
@@ -327,7 +330,7 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
-		mergeSums: mergeSumsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
+		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
 		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,

@@ -12,6 +12,7 @@ func generateReductions() {
 	mergeSums("mergeSumsAVX2")
 	mergeMost("mergeMaxesAVX2", VMAXPS)
 	mergeMost("mergeMinsAVX2", VMINPS)
+	mergeProductRows("mergeProdsAVX2")
 	sumRows("sumRowsAVX2")
 	mostRows("maxRowsAVX2", VMAXPS)
 	mostRows("minRowsAVX2", VMINPS)
@@ -95,6 +96,31 @@ func mergeSums(name string) {
 		})
 		for i := range 2 * width {
 			VMOVUPD(sums[i], Mem{Base: RDI, Disp: 32 * i})
+		}
+		ADDQ(U8(64*width), RDI)
+	})
+}
+
+// mergeProductRows multiplies products in float64 by four rows, one after the other.
+func mergeProductRows(name string) {
+	products := []VecPhysical{Y0, Y1, Y2, Y3}
+	merging(name, "func(fours, n int, acc *float64, rows *float32, ld int)", func(width int, fours func(func())) {
+		for i := range 2 * width {
+			VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, products[i])
+		}
+		fours(func() {
+			for k := range 4 {
+				for i := range 2 * width {
+					m := rowAt(k, 0)
+					m.Disp = 16 * i
+					x := []VecPhysical{Y4, Y5, Y6, Y7}[i]
+					VCVTPS2PD(m, x)
+					VMULPD(x, products[i], products[i])
+				}
+			}
+		})
+		for i := range 2 * width {
+			VMOVUPD(products[i], Mem{Base: RDI, Disp: 32 * i})
 		}
 		ADDQ(U8(64*width), RDI)
 	})
