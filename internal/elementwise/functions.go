@@ -226,7 +226,7 @@ var functions = []Op{
 	{
 		Name: "Digamma", Torch: "digamma", Types: ToFloat, Autocast: "Untouched",
 		Does:      "is the derivative of the logarithm of the gamma function, NaN at -1, -2, ...",
-		Func:      Func{Go: "digamma64(a)", CUDA: "(C)digamma((f64)a)", Slow: true, Reference: "digammaOf(a)", Scale: "4, digammaOf(a)", Ulps: 6, Values: "positive"},
+		Func:      Func{Go: "digamma64(a)", Float32: "function1(fnDigamma)", CUDA: "(C)digamma((f64)a)", Slow: true, Reference: "digammaOf(a)", Scale: "4, digammaOf(a)", Ulps: 6, Values: "positive"},
 		Gradients: []Gradient{{Rule: "digammaGrad", Uses: "input(0)"}},
 		Test:      Test{From: 0.1, To: 9, Torch: "torch.digamma(x).detach() + torch.special.zeta(2.0, x.detach()) * (x - x.detach())"},
 	},

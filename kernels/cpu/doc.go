@@ -43,7 +43,7 @@
 //
 // Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid and the gradients of LogAddExp within 2.4, tan 2.8, silu 3.1,
 // mish and the tanh approximation of gelu 4, erfc 5.6 and gelu 6.3, where the value is small beside what it is made of; LogAddExp near 0
-// within two of the greater input, and the logarithm of the gamma function of negative numbers within one of the greater of its value and 1. Powers, the inverses of hyperbolic functions, and that logarithm are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
+// within two of the greater input, and the logarithm of the gamma function of negative numbers, and its derivative, within one of the greater of the value and 1. Powers, the inverses of hyperbolic functions, that logarithm and its derivative are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
 // in float64 and rounded once.
 //
 // Functions of float64 are within two units in the last place, those that are programs within one, sinh and log10 within 2.2: sine, cosine and tangent for every argument (trigonometric.go), the normal

@@ -1176,7 +1176,7 @@ func tableRows() []op.Row {
 		row(op.Erfinv, floats(one(erfinv[float32]), one(erfinv[float64]))),
 		row(op.ErfinvGrad, floats(two(erfinvGrad[float32]), two(erfinvGrad[float64]))),
 		row(op.Lgamma, floats(one(function1(fnLgamma)), one(lgamma[float64]))),
-		row(op.Digamma, floats(one(digamma[float32]), one(digamma[float64]))),
+		row(op.Digamma, floats(one(function1(fnDigamma)), one(digamma[float64]))),
 		row(op.Polygamma, floats(one(polygamma[float32]), one(polygamma[float64]))),
 		row(op.Logit, floats(one(logit32), one(logit[float64]))),
 		row(op.LogitGrad, floats(two(logitGrad32), two(logitGrad[float64]))),

@@ -81,6 +81,8 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		logAddExpGradAVX2(n, dst, a, b, c, s)
 	case fnLgamma:
 		lgammaAVX2(n, dst, a, b, c, s)
+	case fnDigamma:
+		digammaAVX2(n, dst, a, b, c, s)
 	case fnFmod:
 		fmodAVX2(n, dst, a, b, c, s)
 	case fnRemainder:
@@ -379,6 +381,9 @@ func logAddExpGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func lgammaAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func digammaAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func fmodAVX2(n int, dst, a, b, c *float32, s *functionScalars)

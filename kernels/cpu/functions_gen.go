@@ -44,6 +44,7 @@ const (
 	fnLogAddExp                          // log(exp(a)+exp(b))
 	fnLogAddExpGrad                      // a times the derivative of logAddExp(b, c) by b
 	fnLgamma                             // log(|gamma(a)|)
+	fnDigamma                            // the derivative of lgamma
 	fnFmod                               // what is left of a/b, with the sign of a
 	fnRemainder                          // what is left of a/b, with the sign of b
 	fnFloorDivide                        // a/b rounded down
@@ -169,6 +170,7 @@ var functionNames = [functionCount]string{
 	fnLogAddExp:        "logAddExp",
 	fnLogAddExpGrad:    "logAddExpGrad",
 	fnLgamma:           "lgamma",
+	fnDigamma:          "digamma",
 	fnFmod:             "fmod",
 	fnRemainder:        "remainder",
 	fnFloorDivide:      "floorDivide",
@@ -332,6 +334,8 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		logAddExpGradLoop(dst, a, b, c, s)
 	case fnLgamma:
 		lgammaLoop(dst, a, b, c, s)
+	case fnDigamma:
+		digammaLoop(dst, a, b, c, s)
 	case fnFmod:
 		fmodLoop(dst, a, b, c, s)
 	case fnRemainder:
@@ -2472,6 +2476,120 @@ func lgammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
 	}
 }
 
+// digammaElement is the derivative of lgamma.
+func digammaElement(a float32) float32 {
+	v0 := float64(a)
+	v2 := 1 - v0
+	v3 := pick[float64](math.Signbit(float64(v0)), v2, v0)
+	v5 := v3 < 6
+	v6 := v3 + 6
+	v7 := pick[float64](v5, v6, v3)
+	v8 := math.Float64bits(v7)
+	v10 := v8 - 0x3fe6a09e667f3bcd
+	v12 := v10 + 0x4000000000000000
+	v13 := v12 >> 52
+	v15 := v13 - 0x400
+	v16 := v15 << 52
+	v17 := v8 - v16
+	v18 := math.Float64frombits(v17)
+	v19 := v18 - 1
+	v21 := v19 + 2
+	v22 := v19 / v21
+	v23 := float64(v22 * v22)
+	v26 := fma64(0.14494223373664225, v23, 0.1312307714908229)
+	v28 := fma64(v26, v23, 0.15392168791213612)
+	v30 := fma64(v28, v23, 0.18181675875851955)
+	v32 := fma64(v30, v23, 0.2222222363518872)
+	v34 := fma64(v32, v23, 0.2857142856464474)
+	v36 := fma64(v34, v23, 0.4000000000001234)
+	v38 := fma64(v36, v23, 0.6666666666666666)
+	v39 := float64(v23 * v38)
+	v40 := float64(v19 * v19)
+	v42 := float64(v40 * 0.5)
+	v43 := v42 + v39
+	v45 := v13 | 0x4330000000000000
+	v46 := math.Float64frombits(v45)
+	v48 := v46 - 4.50359962737152e+15
+	v50 := float64(v48 * 7.440617110012397e-11)
+	v51 := fma64(v22, v43, v50)
+	v52 := v51 - v42
+	v54 := float64(v48 * 0.6931471804855391)
+	v55 := v54 + v19
+	v56 := v55 - v54
+	v57 := v19 - v56
+	v58 := v57 + v52
+	v59 := v55 + v58
+	v60 := 1 / v7
+	v61 := float64(v60 * v60)
+	v64 := fma64(-0.4432598039215686, v61, 0.08333333333333333)
+	v66 := fma64(v64, v61, -0.021092796092796094)
+	v68 := fma64(v66, v61, 0.007575757575757576)
+	v70 := fma64(v68, v61, -0.004166666666666667)
+	v72 := fma64(v70, v61, 0.003968253968253968)
+	v74 := fma64(v72, v61, -0.008333333333333333)
+	v75 := fma64(v74, v61, 0.08333333333333333)
+	v76 := float64(v60 * 0.5)
+	v77 := fma64(v61, v75, v76)
+	v78 := v59 - v77
+	v79 := v3 + 1
+	v80 := fma64(1, v79, v3)
+	v81 := float64(v3 * v79)
+	v82 := v3 + 2
+	v83 := fma64(v80, v82, v81)
+	v84 := float64(v81 * v82)
+	v86 := v3 + 3
+	v87 := fma64(v83, v86, v84)
+	v88 := float64(v84 * v86)
+	v90 := v3 + 4
+	v91 := fma64(v87, v90, v88)
+	v92 := float64(v88 * v90)
+	v94 := v3 + 5
+	v95 := fma64(v91, v94, v92)
+	v96 := float64(v92 * v94)
+	v97 := v95 / v96
+	v99 := pick[float64](v5, v97, 0)
+	v100 := v78 - v99
+	v101 := float64(math.RoundToEven(float64(v0)))
+	v102 := v0 - v101
+	v103 := math.Float64bits(v102)
+	v104 := v102 == 0
+	v105 := maskBits64(v104)
+	v106 := math.Float64bits(v0)
+	v108 := v106 & 0x8000000000000000
+	v109 := v105 & v108
+	v110 := v103 | v109
+	v111 := math.Float64frombits(v110)
+	v112 := float64(v111 * v111)
+	v115 := fma64(0.0018399894372694043, v112, -0.02577631642731586)
+	v117 := fma64(v115, v112, 0.2353254365877112)
+	v119 := fma64(v117, v112, -1.33526231526157)
+	v121 := fma64(v119, v112, 4.0587121075374375)
+	v123 := fma64(v121, v112, -4.93480220024985)
+	v125 := fma64(v123, v112, 0.9999999999992479)
+	v128 := fma64(-0.002237178600214795, v112, 0.02611743763397087)
+	v130 := fma64(v128, v112, -0.19074789529025588)
+	v132 := fma64(v130, v112, 0.8117421954830587)
+	v134 := fma64(v132, v112, -1.64493406192812)
+	v136 := fma64(v134, v112, 0.9999999999829191)
+	v137 := float64(v111 * v136)
+	v138 := v125 / v137
+	v139 := v100 - v138
+	v140 := v0 < 0
+	v141 := v104 && v140
+	v143 := pick[float64](v141, math.Float64frombits(0x7ff8000000000001), v139)
+	v144 := pick[float64](math.Signbit(float64(v0)), v143, v100)
+	v146 := v0 == math.Float64frombits(0x7ff0000000000000)
+	v147 := pick[float64](v146, v0, v144)
+	return float32(v147)
+}
+
+func digammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = digammaElement(a[i])
+	}
+}
+
 // fmodElement is what is left of a/b, with the sign of a.
 func fmodElement(a, b float32) float32 {
 	v0 := a
@@ -4380,12 +4498,17 @@ func absLoop(dst, a, _, _ []float32, _ *functionScalars) {
 // signElement is 1, 0 or -1.
 func signElement(a float32) float32 {
 	v0 := a
-	v3 := v0 > 0
-	v4 := pick[float32](v3, 1, 0)
-	v5 := v0 < 0
-	v6 := pick[float32](v5, 1, 0)
-	v7 := v4 - v6
-	return v7
+	v2 := v0 > 0
+	v3 := maskBits32(v2)
+	v5 := math.Float32bits(1)
+	v6 := v3 & v5
+	v7 := math.Float32frombits(v6)
+	v8 := v0 < 0
+	v9 := maskBits32(v8)
+	v10 := v9 & v5
+	v11 := math.Float32frombits(v10)
+	v12 := v7 - v11
+	return v12
 }
 
 func signLoop(dst, a, _, _ []float32, _ *functionScalars) {

@@ -101,6 +101,7 @@ func smooth() []function {
 			p.result(p.logAddExpSlope(p.input(0), p.input(1), p.input(2)))
 		}},
 		{"lgamma", "log(|gamma(a)|)", wide(x((*program).lgamma))},
+		{"digamma", "the derivative of lgamma", wide(x((*program).digamma))},
 		{"fmod", "what is left of a/b, with the sign of a", xy((*program).fmod)},
 		{"remainder", "what is left of a/b, with the sign of b", xy((*program).remainder)},
 		{"floorDivide", "a/b rounded down", xy((*program).floorDivide)},
