@@ -74,3 +74,31 @@ func TestReductions_ByColumnsTakeAllRowsAtEachDistance(t *testing.T) {
 		}
 	}
 }
+
+// TestExtremes_OfFloat64ByColumns: as without vectors, of columns with NaN and without, at each distance.
+func TestExtremes_OfFloat64ByColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for _, columns := range []int{8, 11, 12, 24, 27} {
+		for _, pitch := range []int{27, 64, 512, 1040} {
+			const rows = 141
+			x := onHeap[float64](rows * pitch)
+			for i := range x {
+				if x[i] = rng.NormFloat64(); rng.IntN(2000) == 0 {
+					x[i] = math.NaN()
+				}
+			}
+			for _, id := range []op.ID{op.Max, op.Min} {
+				reduced := func() []float64 {
+					dst := onHeap[float64](columns)
+					in, out := straight(dtype.Float64, x), straight(dtype.Float64, dst)
+					in.NDim, in.Shape, in.Strides = 2, [op.MaxDims]int{rows, columns}, [op.MaxDims]int{pitch, 1}
+					out.NDim, out.Shape, out.Strides = 2, [op.MaxDims]int{1, columns}, [op.MaxDims]int{columns, 1}
+					launch(t, &op.Call{Op: id, Out: []op.View{out}, In: []op.View{in}})
+					return dst
+				}
+				fast := reduced()
+				withoutVectors(func() { requireBits(t, reduced(), fast, id.String()) })
+			}
+		}
+	}
+}

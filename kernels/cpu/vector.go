@@ -44,6 +44,8 @@ type vectorLoops struct {
 	// fours of rows, ld bytes apart, of a multiple of 8 elements
 	mergeSums, mergeProds func(fours, n int, acc *float64, rows *float32, ld int)
 	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
+	// of a multiple of 4 elements
+	mergeMaxesWide, mergeMinsWide func(fours, n int, acc, rows *float64, ld int)
 	// rows of a multiple of 16 elements, and of 32, ld bytes apart
 	sumRows          func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)

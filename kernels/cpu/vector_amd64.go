@@ -63,6 +63,12 @@ func mergeMaxesAVX2(fours, n int, acc, rows *float32, ld int)
 func mergeMinsAVX2(fours, n int, acc, rows *float32, ld int)
 
 //go:noescape
+func mergeMaxesFloat64AVX2(fours, n int, acc, rows *float64, ld int)
+
+//go:noescape
+func mergeMinsFloat64AVX2(fours, n int, acc, rows *float64, ld int)
+
+//go:noescape
 func sumRowsAVX2(rows, n int, v *float32, ld int, to *float64)
 
 //go:noescape
@@ -330,7 +336,8 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
-		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
+		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, mergeMaxesWide: mergeMaxesFloat64AVX2, mergeMinsWide: mergeMinsFloat64AVX2,
+		sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
 		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
