@@ -6,7 +6,7 @@ var activations = []Op{
 		Name: "Tanh", Torch: "tanh", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is the hyperbolic tangent",
 		Func: Func{
-			Go: "math.Tanh(a)", Float32: "function1(fnTanh)", CUDA: "tanh(a)",
+			Float32: "function1(fnTanh)", Float64: "wideFunction1(fnTanhFloat64)", CUDA: "tanh(a)",
 			Reference: "math.Tanh(a)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{
@@ -20,7 +20,7 @@ var activations = []Op{
 		Name: "Sigmoid", Torch: "sigmoid", Types: ToFloat, Autocast: "Untouched", InPlace: Tensor | Autograd,
 		Does: "is 1/(1+exp(-t)), without overflow",
 		Func: Func{
-			Go: "sigmoid64(a)", Float32: "function1(fnSigmoid)", CUDA: "sigmoid(a)",
+			Float32: "function1(fnSigmoid)", Float64: "wideFunction1(fnSigmoidFloat64)", CUDA: "sigmoid(a)",
 			Reference: "sigmoid(a)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{

@@ -6,7 +6,7 @@ var functions = []Op{
 		Name: "Exp", Torch: "exp", Types: ToFloat, Autocast: "Float32", InPlace: Tensor | Autograd,
 		Does: "is e to the power of t",
 		Func: Func{
-			Go: "math.Exp(a)", Float32: "function1(fnExp)", CUDA: "exp(a)",
+			Float32: "function1(fnExp)", Float64: "wideFunction1(fnExpFloat64)", CUDA: "exp(a)",
 			Reference: "math.Exp(a)", Ulps: 2, Wild: true,
 		},
 		Gradients: []Gradient{{Rule: "expGrad", Uses: "output"}},
@@ -15,7 +15,7 @@ var functions = []Op{
 	{
 		Name: "Log", Torch: "log", Types: ToFloat, Autocast: "Float32",
 		Does:      "is the natural logarithm",
-		Func:      Func{Go: "log64(a)", Float32: "function1(fnLog)", CUDA: "log(a)", Reference: "logOf(a)", Ulps: 2, Wild: true},
+		Func:      Func{Float32: "function1(fnLog)", Float64: "wideFunction1(fnLogFloat64)", CUDA: "log(a)", Reference: "logOf(a)", Ulps: 2, Wild: true},
 		Gradients: []Gradient{{Rule: "logGrad", Uses: "input(0)"}},
 		Test:      Test{From: 0.1, To: 9, Torch: "x.log()"},
 	},
@@ -57,14 +57,14 @@ var functions = []Op{
 	{
 		Name: "Log1p", Torch: "log1p", Types: ToFloat, Autocast: "Float32",
 		Does:      "is log(1+t), accurate near 0",
-		Func:      Func{Go: "math.Log1p(a)", Float32: "function1(fnLog1p)", CUDA: "log1p(a)", Reference: "math.Log1p(a)", Ulps: 2, Wild: true},
+		Func:      Func{Float32: "function1(fnLog1p)", Float64: "wideFunction1(fnLog1pFloat64)", CUDA: "log1p(a)", Reference: "math.Log1p(a)", Ulps: 2, Wild: true},
 		Gradients: []Gradient{{Rule: "log1pGrad", Uses: "input(0)"}},
 		Test:      Test{From: -0.5, To: 9, Torch: "x.log1p()"},
 	},
 	{
 		Name: "Expm1", Torch: "expm1", Types: ToFloat, Autocast: "Float32",
 		Does:      "is exp(t)-1, accurate near 0",
-		Func:      Func{Go: "math.Expm1(a)", Float32: "function1(fnExpm1)", CUDA: "expm1(a)", Reference: "math.Expm1(a)", Ulps: 2, Wild: true},
+		Func:      Func{Float32: "function1(fnExpm1)", Float64: "wideFunction1(fnExpm1Float64)", CUDA: "expm1(a)", Reference: "math.Expm1(a)", Ulps: 2, Wild: true},
 		Gradients: []Gradient{{Rule: "expm1Grad", Uses: "output"}},
 		Test:      Test{From: -4, To: 4, Torch: "x.expm1()"},
 	},
@@ -226,7 +226,7 @@ var functions = []Op{
 	{
 		Name: "Digamma", Torch: "digamma", Types: ToFloat, Autocast: "Untouched",
 		Does:      "is the derivative of the logarithm of the gamma function, NaN at -1, -2, ...",
-		Func:      Func{Go: "digamma64(a)", CUDA: "(C)digamma((f64)a)", Slow: true, Reference: "digammaOf(a)", Scale: "4, digammaOf(a)", Ulps: 6, Values: "positive"},
+		Func:      Func{Go: "digamma64(a)", Float32: "function1(fnDigamma)", CUDA: "(C)digamma((f64)a)", Slow: true, Reference: "digammaOf(a)", Scale: "4, digammaOf(a)", Ulps: 6, Values: "positive"},
 		Gradients: []Gradient{{Rule: "digammaGrad", Uses: "input(0)"}},
 		Test:      Test{From: 0.1, To: 9, Torch: "torch.digamma(x).detach() + torch.special.zeta(2.0, x.detach()) * (x - x.detach())"},
 	},

@@ -161,7 +161,7 @@ func gruCellGrad[T float](v [cellSlots][]T, _ []T) {
 func cellRows() []op.Row {
 	sigmoid32 := function[float32](function1(fnSigmoid))
 	tanh32 := function[float32](function1(fnTanh))
-	sigmoid64, tanh64 := function[float64](sigmoid[float64]), function[float64](tanh[float64])
+	sigmoid64, tanh64 := function[float64](wideFunction1(fnSigmoidFloat64)), function[float64](wideFunction1(fnTanhFloat64))
 	rowOf := func(id op.ID, f cellKernel[float32], g cellKernel[float64]) op.Row {
 		return row(id, floats(
 			func(l accessor[float32]) op.Func { return cell(l, f) },

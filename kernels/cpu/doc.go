@@ -6,7 +6,7 @@
 // Rows (rows.go) is the list of all kernels. A kernel is a function on slices: add(dst, a, b). It knows nothing of strides,
 // of half precision, or of threads. Drivers turn such functions into what a Row holds:
 //
-//	elementwise.go   element-wise operations, of up to three inputs; words.go has vectors for types other than float32, castwords.go conversions
+//	elementwise.go   element-wise operations, of up to three inputs; words.go has vectors for types other than float32, castwords.go conversions, compare.go comparisons
 //	copy.go          those that only move bits; transpose.go those of them that exchange dimensions
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go), several rows by one call (reducerows.go)
 //	softmax.go       operations on rows
@@ -37,16 +37,16 @@
 // vector loop gives the same bits as the Go loop that finishes its last elements. Random numbers are a function of key,
 // offset and place (philox.go). Between processors of different kinds only matrix products differ, where products are
 // fused into sums; functions of float32 do not: the loops on AVX2 and the functions in Go are made from the same programs (gen),
-// with products fused into sums where a program says so, and in Go by fma32. Those of float64 are package math's, and our own where these lose digits.
+// with products fused into sums where a program says so, and in Go by fma32. So are exp, expm1, log, log1p, tanh and sigmoid of float64; the others of float64 are package math's, and our own where these lose digits.
 //
 // # Accuracy
 //
 // Functions of float32 are computed in float32, within two units in the last place of the exact value; sigmoid and the gradients of LogAddExp within 2.4, tan 2.8, silu 3.1,
 // mish and the tanh approximation of gelu 4, erfc 5.6 and gelu 6.3, where the value is small beside what it is made of; LogAddExp near 0
-// within two of the greater input, and the logarithm of the gamma function of negative numbers within one of the greater of its value and 1. Powers, the inverses of hyperbolic functions, and that logarithm are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
+// within two of the greater input, and the logarithm of the gamma function of negative numbers, and its derivative, within one of the greater of the value and 1. Powers, the inverses of hyperbolic functions, that logarithm and its derivative are computed in float64 and rounded once. Remainders are exact. The list is in functions_test.go, whose test looks at every 61st number in full tests, or at all. Functions that are not there are computed
 // in float64 and rounded once.
 //
-// Functions of float64 are within two units in the last place, sinh and log10 within 2.2: sine, cosine and tangent for every argument (trigonometric.go), the normal
+// Functions of float64 are within two units in the last place, those that are programs within one, sinh and log10 within 2.2: sine, cosine and tangent for every argument (trigonometric.go), the normal
 // distribution function also where it is small, and the logit beside its zero (math.go, special.go). Erfinv is within 4.5, and Lgamma within 9 beside its zeros; beside zeros Lgamma and
 // Digamma are exact to some 4e-16 alone. GPUs take multiples of pi/2 off float64 angles in fewer digits: beside a zero a sine is exact to about 1e-31 there.
 //
@@ -61,7 +61,7 @@
 // with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
-// and steps, the transforms of winograd.go, the functions of float32, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
+// and steps, the transforms of winograd.go, the functions of float32 and float64, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
 // in a module of its own).
 //
 // # Memory

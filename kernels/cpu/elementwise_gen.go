@@ -306,22 +306,6 @@ func bitwiseRightShift[T integer](dst, a, b []T, _ *op.Call) {
 	}
 }
 
-// exp is e to the power of a.
-func exp[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Exp(float64(a[i])))
-	}
-}
-
-// log is the natural logarithm.
-func log[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(log64(float64(a[i])))
-	}
-}
-
 // sqrt is the square root.
 func sqrt[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
@@ -359,22 +343,6 @@ func cos[T float](dst, a []T, _ *op.Call) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = T(cos64(float64(a[i])))
-	}
-}
-
-// log1p is log(1+a), accurate near 0.
-func log1p[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Log1p(float64(a[i])))
-	}
-}
-
-// expm1 is exp(a)-1, accurate near 0.
-func expm1[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Expm1(float64(a[i])))
 	}
 }
 
@@ -709,27 +677,11 @@ func logAddExpGradU[T float](dst, g, a, b []T, _ *op.Call) {
 	}
 }
 
-// tanh is the hyperbolic tangent.
-func tanh[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(math.Tanh(float64(a[i])))
-	}
-}
-
 // tanhGrad is g*(1-a*a), of the gradient g and the result.
 func tanhGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
 		dst[i] = g[i] * (1 - T(a[i]*a[i]))
-	}
-}
-
-// sigmoid is 1/(1+exp(-a)), without overflow.
-func sigmoid[T float](dst, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = T(sigmoid64(float64(a[i])))
 	}
 }
 
@@ -1187,15 +1139,15 @@ func tableRows() []op.Row {
 		row(op.BitwiseNot, integers(one(bitwiseNot[int64]), one(bitwiseNot[int32]), one(bitwiseNot[uint8]))),
 		row(op.BitwiseLeftShift, integers(two(bitwiseLeftShift[int64]), two(bitwiseLeftShift[int32]), two(bitwiseLeftShift[uint8]))),
 		row(op.BitwiseRightShift, integers(two(bitwiseRightShift[int64]), two(bitwiseRightShift[int32]), two(bitwiseRightShift[uint8]))),
-		row(op.Exp, floats(one(function1(fnExp)), one(exp[float64]))),
-		row(op.Log, floats(one(function1(fnLog)), one(log[float64]))),
+		row(op.Exp, floats(one(function1(fnExp)), one(wideFunction1(fnExpFloat64)))),
+		row(op.Log, floats(one(function1(fnLog)), one(wideFunction1(fnLogFloat64)))),
 		row(op.Sqrt, floats(one(function1(fnSqrt)), one(sqrt[float64]))),
 		row(op.Rsqrt, floats(one(function1(fnRsqrt)), one(rsqrt[float64]))),
 		row(op.Reciprocal, floats(one(function1(fnReciprocal)), one(reciprocal[float64]))),
 		row(op.Sin, floats(one(sine32(fnSin, sin64)), one(sin[float64]))),
 		row(op.Cos, floats(one(sine32(fnCos, cos64)), one(cos[float64]))),
-		row(op.Log1p, floats(one(function1(fnLog1p)), one(log1p[float64]))),
-		row(op.Expm1, floats(one(function1(fnExpm1)), one(expm1[float64]))),
+		row(op.Log1p, floats(one(function1(fnLog1p)), one(wideFunction1(fnLog1pFloat64)))),
+		row(op.Expm1, floats(one(function1(fnExpm1)), one(wideFunction1(fnExpm1Float64)))),
 		row(op.Erf, floats(one(function1(fnErf)), one(erf[float64]))),
 		row(op.ErfGrad, floats(two(function2(fnErfGrad)), two(erfGrad[float64]))),
 		row(op.Log2, floats(one(function1(fnLog2)), one(log2[float64]))),
@@ -1224,7 +1176,7 @@ func tableRows() []op.Row {
 		row(op.Erfinv, floats(one(erfinv[float32]), one(erfinv[float64]))),
 		row(op.ErfinvGrad, floats(two(erfinvGrad[float32]), two(erfinvGrad[float64]))),
 		row(op.Lgamma, floats(one(function1(fnLgamma)), one(lgamma[float64]))),
-		row(op.Digamma, floats(one(digamma[float32]), one(digamma[float64]))),
+		row(op.Digamma, floats(one(function1(fnDigamma)), one(digamma[float64]))),
 		row(op.Polygamma, floats(one(polygamma[float32]), one(polygamma[float64]))),
 		row(op.Logit, floats(one(logit32), one(logit[float64]))),
 		row(op.LogitGrad, floats(two(logitGrad32), two(logitGrad[float64]))),
@@ -1237,9 +1189,9 @@ func tableRows() []op.Row {
 		row(op.LogAddExp, floats(two(function2(fnLogAddExp)), two(logAddExp[float64]))),
 		row(op.LogAddExpGrad, floats(three(function3(fnLogAddExpGrad)), three(logAddExpGrad[float64]))),
 		row(op.LogAddExpGradU, floats(three(otherOf3(fnLogAddExpGrad)), three(logAddExpGradU[float64]))),
-		row(op.Tanh, floats(one(function1(fnTanh)), one(tanh[float64]))),
+		row(op.Tanh, floats(one(function1(fnTanh)), one(wideFunction1(fnTanhFloat64)))),
 		row(op.TanhGrad, floats(two(function2(fnTanhGrad)), two(tanhGrad[float64]))),
-		row(op.Sigmoid, floats(one(function1(fnSigmoid)), one(sigmoid[float64]))),
+		row(op.Sigmoid, floats(one(function1(fnSigmoid)), one(wideFunction1(fnSigmoidFloat64)))),
 		row(op.SigmoidGrad, floats(two(function2(fnSigmoidGrad)), two(sigmoidGrad[float64]))),
 		row(op.ReLU, floats(one(vectorOne(vector.relu, 8, relu[float32])), one(relu[float64])), integers(one(relu[int64]), one(relu[int32]), one(relu[uint8]))),
 		row(op.ReLUGrad, floats(two(vectorTwo(vector.reluGrad, 8, reluGrad[float32])), two(reluGrad[float64]))),
@@ -1282,12 +1234,12 @@ func tableRows() []op.Row {
 		row(op.IsInf, floats(one8(isInf[float32]), one8(isInf[float64]))),
 		row(op.IsFinite, floats(one8(isFinite[float32]), one8(isFinite[float64]))),
 		row(op.Not, floats(one8(not[float32]), one8(not[float64])), integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(negated))),
-		row(op.Eq, floats(two8(eq[float32]), two8(eq[float64])), integers(two8(eq[int64]), two8(eq[int32]), two8(eq[uint8])), boolean(two8(alike))),
-		row(op.Ne, floats(two8(ne[float32]), two8(ne[float64])), integers(two8(ne[int64]), two8(ne[int32]), two8(ne[uint8])), boolean(two8(xor))),
-		row(op.Lt, floats(two8(lt[float32]), two8(lt[float64])), integers(two8(lt[int64]), two8(lt[int32]), two8(lt[uint8])), boolean(two8(lt[uint8]))),
-		row(op.Le, floats(two8(le[float32]), two8(le[float64])), integers(two8(le[int64]), two8(le[int32]), two8(le[uint8])), boolean(two8(le[uint8]))),
-		row(op.Gt, floats(two8(gt[float32]), two8(gt[float64])), integers(two8(gt[int64]), two8(gt[int32]), two8(gt[uint8])), boolean(two8(gt[uint8]))),
-		row(op.Ge, floats(two8(ge[float32]), two8(ge[float64])), integers(two8(ge[int64]), two8(ge[int32]), two8(ge[uint8])), boolean(two8(ge[uint8]))),
+		row(op.Eq, floats(two8(compared(op.Eq, eq[float32])), two8(compared(op.Eq, eq[float64]))), integers(two8(compared(op.Eq, eq[int64])), two8(compared(op.Eq, eq[int32])), two8(eq[uint8])), boolean(two8(alike))),
+		row(op.Ne, floats(two8(compared(op.Ne, ne[float32])), two8(compared(op.Ne, ne[float64]))), integers(two8(compared(op.Ne, ne[int64])), two8(compared(op.Ne, ne[int32])), two8(ne[uint8])), boolean(two8(xor))),
+		row(op.Lt, floats(two8(compared(op.Lt, lt[float32])), two8(compared(op.Lt, lt[float64]))), integers(two8(compared(op.Lt, lt[int64])), two8(compared(op.Lt, lt[int32])), two8(lt[uint8])), boolean(two8(lt[uint8]))),
+		row(op.Le, floats(two8(compared(op.Le, le[float32])), two8(compared(op.Le, le[float64]))), integers(two8(compared(op.Le, le[int64])), two8(compared(op.Le, le[int32])), two8(le[uint8])), boolean(two8(le[uint8]))),
+		row(op.Gt, floats(two8(compared(op.Gt, gt[float32])), two8(compared(op.Gt, gt[float64]))), integers(two8(compared(op.Gt, gt[int64])), two8(compared(op.Gt, gt[int32])), two8(gt[uint8])), boolean(two8(gt[uint8]))),
+		row(op.Ge, floats(two8(compared(op.Ge, ge[float32])), two8(compared(op.Ge, ge[float64]))), integers(two8(compared(op.Ge, ge[int64])), two8(compared(op.Ge, ge[int32])), two8(ge[uint8])), boolean(two8(ge[uint8]))),
 		row(op.And, boolean(two(and))),
 		row(op.Or, boolean(two(or))),
 		row(op.Xor, boolean(two(xor))),

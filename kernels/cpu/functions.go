@@ -6,12 +6,15 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Functions of float32, in vectors of eight elements. Each is written once, as a program of the generator (gen), which makes of it a loop in
+// Functions of float32, in vectors of eight elements, and of float64, in vectors of four. Each is written once, as a program of the generator (gen), which makes of it a loop in
 // assembly and a function of one element in Go: both do the same operations, so a result has the same bits on every processor, wherever in a
 // slice it lies.
 
 // functionID is a number of a function: fnExp and so on, in functions_gen.go.
 type functionID int
+
+// wideFunctionID is a number of a function of float64: fnExpFloat64 and so on.
+type wideFunctionID int
 
 // functionScalars are the numbers that a function takes beside elements: narrow ones, or wide ones if it computes in float64.
 type functionScalars struct {
@@ -44,15 +47,39 @@ func applyRest(f functionID, dst, a, b, c []float32, s *functionScalars) {
 	copy(dst, v[0][:])
 }
 
+// applyWide is apply of float64.
+func applyWide(f wideFunctionID, dst, a, b, c []float64, s *functionScalars) {
+	if !vector.functions {
+		plainWideFunction(f, dst, a, b, c, s)
+		return
+	}
+	n := len(dst) &^ 7
+	if n > 0 {
+		vectorWideFunction(f, n, &dst[0], first(a), first(b), first(c), s)
+	}
+	if n < len(dst) {
+		applyWideRest(f, dst[n:], behind(a, n), behind(b, n), behind(c, n), s)
+	}
+}
+
+func applyWideRest(f wideFunctionID, dst, a, b, c []float64, s *functionScalars) {
+	var v [4][8]float64
+	copy(v[1][:], a)
+	copy(v[2][:], b)
+	copy(v[3][:], c)
+	vectorWideFunction(f, 8, &v[0][0], &v[1][0], &v[2][0], &v[3][0], s)
+	copy(dst, v[0][:])
+}
+
 // first is where the elements of an input begin, and behind what is left of it.
-func first(v []float32) *float32 {
+func first[T any](v []T) *T {
 	if len(v) == 0 {
 		return nil
 	}
 	return &v[0]
 }
 
-func behind(v []float32, n int) []float32 {
+func behind[T any](v []T, n int) []T {
 	if len(v) == 0 {
 		return nil
 	}
@@ -71,6 +98,10 @@ func function2(f functionID) kernel2[float32, float32, float32] {
 
 func function3(f functionID) kernel3[float32, float32, float32, float32] {
 	return func(dst, a, b, c []float32, _ *op.Call) { apply(f, dst, a[:len(dst)], b[:len(dst)], c[:len(dst)], nil) }
+}
+
+func wideFunction1(f wideFunctionID) kernel1[float64, float64] {
+	return func(dst, a []float64, _ *op.Call) { applyWide(f, dst, a[:len(dst)], nil, nil, nil) }
 }
 
 // Kernels of functions whose scalars are those of the call, in their order.
@@ -134,6 +165,7 @@ func least64(a, b float64) float64 { return pick(a < b, a, b) }
 func most64(a, b float64) float64  { return pick(a > b, a, b) }
 
 func fma64(a, b, c float64) float64  { return math.FMA(a, b, c) }
+func fnma64(a, b, c float64) float64 { return math.FMA(-a, b, c) }
 func fnma32(a, b, c float32) float32 { return fma32(-a, b, c) }
 func fms32(a, b, c float32) float32  { return fma32(a, b, -c) }
 

@@ -2,7 +2,7 @@
 
 package cpu
 
-// vectorFunction is a function in assembly (functions_avx2_amd64.s), for a multiple of 8 elements (16 of pairs), at least one such group.
+// vectorFunction is a function of float32 in assembly (functions_avx2_amd64.s), for a multiple of 8 elements (16 of pairs), at least one such group.
 func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScalars) {
 	switch f {
 	case fnExp:
@@ -81,6 +81,8 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		logAddExpGradAVX2(n, dst, a, b, c, s)
 	case fnLgamma:
 		lgammaAVX2(n, dst, a, b, c, s)
+	case fnDigamma:
+		digammaAVX2(n, dst, a, b, c, s)
 	case fnFmod:
 		fmodAVX2(n, dst, a, b, c, s)
 	case fnRemainder:
@@ -248,6 +250,24 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 	}
 }
 
+// vectorWideFunction is a function of float64 in assembly (functions_avx2_amd64.s), for a multiple of 8 elements (16 of pairs), at least one such group.
+func vectorWideFunction(f wideFunctionID, n int, dst, a, b, c *float64, s *functionScalars) {
+	switch f {
+	case fnExpFloat64:
+		expFloat64AVX2(n, dst, a, b, c, s)
+	case fnExpm1Float64:
+		expm1Float64AVX2(n, dst, a, b, c, s)
+	case fnLogFloat64:
+		logFloat64AVX2(n, dst, a, b, c, s)
+	case fnLog1pFloat64:
+		log1pFloat64AVX2(n, dst, a, b, c, s)
+	case fnTanhFloat64:
+		tanhFloat64AVX2(n, dst, a, b, c, s)
+	case fnSigmoidFloat64:
+		sigmoidFloat64AVX2(n, dst, a, b, c, s)
+	}
+}
+
 //go:noescape
 func expAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
@@ -361,6 +381,9 @@ func logAddExpGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func lgammaAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func digammaAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func fmodAVX2(n int, dst, a, b, c *float32, s *functionScalars)
@@ -607,3 +630,21 @@ func acoshGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func atanhGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func expFloat64AVX2(n int, dst, a, b, c *float64, s *functionScalars)
+
+//go:noescape
+func expm1Float64AVX2(n int, dst, a, b, c *float64, s *functionScalars)
+
+//go:noescape
+func logFloat64AVX2(n int, dst, a, b, c *float64, s *functionScalars)
+
+//go:noescape
+func log1pFloat64AVX2(n int, dst, a, b, c *float64, s *functionScalars)
+
+//go:noescape
+func tanhFloat64AVX2(n int, dst, a, b, c *float64, s *functionScalars)
+
+//go:noescape
+func sigmoidFloat64AVX2(n int, dst, a, b, c *float64, s *functionScalars)

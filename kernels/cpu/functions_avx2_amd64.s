@@ -1454,243 +1454,435 @@ DATA vectorConstants<>+5824(SB)/8, $0x0000000000000400
 DATA vectorConstants<>+5832(SB)/8, $0x0000000000000400
 DATA vectorConstants<>+5840(SB)/8, $0x0000000000000400
 DATA vectorConstants<>+5848(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5856(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5864(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5872(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5880(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5888(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5896(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5904(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5912(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+5920(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+5928(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+5936(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+5944(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+5952(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+5960(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+5968(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+5976(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+5984(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+5992(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6000(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6008(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6016(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6024(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6032(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6040(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6048(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6056(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6064(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6072(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6080(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6088(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6096(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6104(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6112(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6120(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6128(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6136(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6144(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6152(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6160(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6168(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6176(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6184(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6192(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6200(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6208(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6216(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6224(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6232(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6240(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6248(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6256(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6264(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6272(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6280(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6288(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6296(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6304(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6312(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6320(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6328(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+6336(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6344(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6352(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6360(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+6368(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6376(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6384(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6392(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+6400(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6408(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6416(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6424(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+6432(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6440(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6448(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6456(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+6464(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6472(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6480(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6488(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+6496(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+6504(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+6512(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+6520(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+6528(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6536(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6544(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6552(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+6560(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6568(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6576(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6584(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+6592(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6600(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6608(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6616(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+6624(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6632(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6640(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6648(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+6656(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+6664(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+6672(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+6680(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+6688(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+6696(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+6704(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+6712(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+6720(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6728(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6736(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6744(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+6752(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+6760(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+6768(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+6776(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+6784(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6792(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6800(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6808(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+6816(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6824(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6832(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6840(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+6848(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6856(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6864(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6872(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+6880(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6888(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6896(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6904(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+6912(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6920(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6928(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6936(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+6944(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6952(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6960(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6968(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+6976(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+6984(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+6992(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+7000(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+7008(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+7016(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+7024(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+7032(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+7040(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+7048(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+7056(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+7064(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+7072(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+7080(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+7088(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+7096(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+7104(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+7112(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+7120(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+7128(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+7136(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+7144(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+7152(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+7160(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+7168(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+7176(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+7184(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+7192(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+7200(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+7208(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+7216(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+7224(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+7232(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+7240(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+7248(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+7256(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+7264(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+7272(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+7280(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+7288(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+7296(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+7304(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+7312(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+7320(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+7328(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+7336(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+7344(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+7352(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+7360(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+7368(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+7376(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+7384(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+7392(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+7400(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+7408(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+7416(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+7424(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+7432(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+7440(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+7448(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+7456(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+7464(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+7472(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+7480(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+7488(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+7496(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+7504(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+7512(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+7520(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+7528(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+7536(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+7544(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+7552(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+7560(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+7568(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+7576(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+7584(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+7592(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+7600(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+7608(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+7616(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+7624(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+7632(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+7640(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+7648(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+7656(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+7664(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+7672(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+7680(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+7688(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+7696(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+7704(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+7712(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+7720(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+7728(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+7736(SB)/8, $0xfff0000000000000
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $7744
+DATA vectorConstants<>+5856(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5864(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5872(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5880(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5888(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5896(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5904(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5912(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5920(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5928(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5936(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5944(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5952(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+5960(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+5968(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+5976(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+5984(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+5992(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6000(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6008(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6016(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6024(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6032(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6040(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6048(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6056(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6064(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6072(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6080(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6088(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6096(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6104(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6112(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6120(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6128(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6136(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6144(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6152(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6160(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6168(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6176(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6184(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6192(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6200(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6208(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6216(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6224(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6232(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6240(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6248(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6256(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6264(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6272(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6280(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6288(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6296(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6304(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6312(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6320(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6328(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6336(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6344(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6352(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6360(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6368(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6376(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6384(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6392(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6400(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6408(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6416(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6424(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6432(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6440(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6448(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6456(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6464(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6472(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6480(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6488(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6496(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6504(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6512(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6520(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6528(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6536(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6544(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6552(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6560(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6568(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6576(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6584(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6592(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6600(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6608(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6616(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6624(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6632(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6640(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6648(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6656(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6664(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6672(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6680(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6688(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6696(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6704(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6712(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6720(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6728(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6736(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6744(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6752(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6760(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6768(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6776(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6784(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6792(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6800(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6808(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6816(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6824(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6832(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6840(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6848(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6856(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6864(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6872(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6880(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6888(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6896(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6904(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6912(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6920(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6928(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6936(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6944(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6952(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6960(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6968(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6976(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+6984(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+6992(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7000(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7008(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7016(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7024(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7032(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7040(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7048(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7056(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7064(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7072(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7080(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7088(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7096(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7104(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7112(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7120(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7128(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7136(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7144(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7152(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7160(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7168(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7176(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7184(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7192(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7200(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7208(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7216(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7224(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7232(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7240(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7248(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7256(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7264(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7272(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7280(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7288(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7296(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7304(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7312(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7320(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7328(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7336(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7344(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7352(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7360(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7368(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7376(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7384(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7392(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7400(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7408(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7416(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7424(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7432(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7440(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7448(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7456(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7464(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7472(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7480(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7488(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7496(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7504(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7512(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7520(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7528(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7536(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7544(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7552(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7560(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7568(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7576(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7584(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7592(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7600(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7608(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7616(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7624(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7632(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7640(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7648(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7656(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7664(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7672(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7680(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7688(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7696(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7704(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7712(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7720(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7728(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7736(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7744(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7752(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7760(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7768(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7776(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7784(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7792(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7800(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7808(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7816(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7824(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7832(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7840(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7848(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7856(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7864(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7872(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7880(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7888(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7896(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7904(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7912(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7920(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7928(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7936(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7944(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7952(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7960(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7968(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+7976(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+7984(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+7992(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+8000(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8008(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8016(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8024(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8032(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8040(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8048(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8056(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8064(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8072(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8080(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8088(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8096(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8104(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8112(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8120(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8128(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8136(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8144(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8152(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8160(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8168(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8176(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8184(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8192(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8200(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8208(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8216(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8224(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8232(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8240(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8248(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8256(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8264(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8272(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8280(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8288(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8296(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8304(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8312(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8320(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8328(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8336(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8344(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8352(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8360(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8368(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8376(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8384(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8392(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8400(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8408(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8416(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8424(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8432(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8440(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8448(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8456(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8464(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8472(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8480(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8488(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8496(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8504(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8512(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8520(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8528(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8536(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8544(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8552(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8560(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8568(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8576(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8584(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8592(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8600(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8608(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8616(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8624(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8632(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8640(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8648(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8656(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8664(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8672(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8680(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8688(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8696(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8704(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8712(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8720(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8728(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8736(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8744(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8752(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8760(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8768(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8776(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8784(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8792(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8800(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8808(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8816(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8824(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8832(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8840(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8848(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8856(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8864(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8872(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8880(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8888(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8896(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8904(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8912(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8920(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8928(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8936(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8944(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8952(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8960(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+8968(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+8976(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+8984(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+8992(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9000(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9008(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9016(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9024(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9032(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9040(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9048(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9056(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9064(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9072(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9080(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9088(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9096(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9104(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9112(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9120(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9128(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9136(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9144(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9152(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9160(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9168(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9176(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9184(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9192(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9200(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9208(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9216(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9224(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9232(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9240(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9248(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9256(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9264(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9272(SB)/8, $0xfff0000000000000
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $9280
 
 // func expAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
@@ -2701,38 +2893,38 @@ pairs:
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+7104(SB), Y3
-	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+8224(SB), Y3
+	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+7104(SB), Y2
-	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y2
-	VSUBPD       vectorConstants<>+7104(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+8224(SB), Y2
+	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y2
+	VSUBPD       vectorConstants<>+8224(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X0, Y5, Y0
 	VEXTRACTF128 $0x00, Y1, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+7104(SB), Y4
-	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y3
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+8224(SB), Y4
+	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y3
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y3
 	VCVTPD2PSY   Y3, X5
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+7104(SB), Y3
-	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+7104(SB), Y3, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+8224(SB), Y3
+	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+8224(SB), Y3, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
@@ -2794,19 +2986,19 @@ last:
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+7104(SB), Y2
-	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+7104(SB), Y2, Y3
-	VFNMADD231PD vectorConstants<>+6816(SB), Y3, Y1
-	VFNMADD231PD vectorConstants<>+5856(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+8224(SB), Y2
+	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+8224(SB), Y2, Y3
+	VFNMADD231PD vectorConstants<>+7744(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+5920(SB), Y3, Y1
 	VCVTPD2PSY   Y1, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+7104(SB), Y1
-	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+7104(SB), Y1, Y3
-	VFNMADD231PD vectorConstants<>+6816(SB), Y3, Y0
-	VFNMADD231PD vectorConstants<>+5856(SB), Y3, Y0
+	VMOVUPS      vectorConstants<>+8224(SB), Y1
+	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+8224(SB), Y1, Y3
+	VFNMADD231PD vectorConstants<>+7744(SB), Y3, Y0
+	VFNMADD231PD vectorConstants<>+5920(SB), Y3, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y2, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -2858,38 +3050,38 @@ pairs:
 	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y3
-	VMOVUPS      vectorConstants<>+7104(SB), Y4
-	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+7104(SB), Y4, Y5
-	VFNMADD231PD vectorConstants<>+6816(SB), Y5, Y3
-	VFNMADD231PD vectorConstants<>+5856(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+8224(SB), Y4
+	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+8224(SB), Y4, Y5
+	VFNMADD231PD vectorConstants<>+7744(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+5920(SB), Y5, Y3
 	VCVTPD2PSY   Y3, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+7104(SB), Y3
-	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y3
-	VSUBPD       vectorConstants<>+7104(SB), Y3, Y5
-	VFNMADD231PD vectorConstants<>+6816(SB), Y5, Y0
-	VFNMADD231PD vectorConstants<>+5856(SB), Y5, Y0
+	VMOVUPS      vectorConstants<>+8224(SB), Y3
+	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y3
+	VSUBPD       vectorConstants<>+8224(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+7744(SB), Y5, Y0
+	VFNMADD231PD vectorConstants<>+5920(SB), Y5, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y4
-	VMOVUPS      vectorConstants<>+7104(SB), Y5
-	VFMADD231PD  vectorConstants<>+6528(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+8224(SB), Y5
+	VFMADD231PD  vectorConstants<>+7296(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X2
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+7104(SB), Y4
-	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y4
-	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+8224(SB), Y4
+	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y4
+	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
@@ -2947,19 +3139,19 @@ last:
 	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+7104(SB), Y3
-	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+8224(SB), Y3
+	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+7104(SB), Y1
-	VFMADD231PD  vectorConstants<>+6528(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+7104(SB), Y1, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+8224(SB), Y1
+	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+8224(SB), Y1, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y3, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -3009,38 +3201,38 @@ pairs:
 	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
 	VEXTRACTF128 $0x00, Y2, X4
 	VCVTPS2PD    X4, Y4
-	VMOVUPS      vectorConstants<>+7104(SB), Y5
-	VFMADD231PD  vectorConstants<>+6528(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+8224(SB), Y5
+	VFMADD231PD  vectorConstants<>+7296(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X7
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+7104(SB), Y4
-	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y4
-	VSUBPD       vectorConstants<>+7104(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+6816(SB), Y6, Y2
-	VFNMADD231PD vectorConstants<>+5856(SB), Y6, Y2
+	VMOVUPS      vectorConstants<>+8224(SB), Y4
+	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y4
+	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y2
+	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y2
 	VCVTPD2PSY   Y2, X2
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
 	VINSERTF128  $0x01, X2, Y7, Y2
 	VEXTRACTF128 $0x00, Y3, X5
 	VCVTPS2PD    X5, Y5
-	VMOVUPS      vectorConstants<>+7104(SB), Y6
-	VFMADD231PD  vectorConstants<>+6528(SB), Y5, Y6
-	VSUBPD       vectorConstants<>+7104(SB), Y6, Y8
-	VFNMADD231PD vectorConstants<>+6816(SB), Y8, Y5
-	VFNMADD231PD vectorConstants<>+5856(SB), Y8, Y5
+	VMOVUPS      vectorConstants<>+8224(SB), Y6
+	VFMADD231PD  vectorConstants<>+7296(SB), Y5, Y6
+	VSUBPD       vectorConstants<>+8224(SB), Y6, Y8
+	VFNMADD231PD vectorConstants<>+7744(SB), Y8, Y5
+	VFNMADD231PD vectorConstants<>+5920(SB), Y8, Y5
 	VCVTPD2PSY   Y5, X7
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+7104(SB), Y5
-	VFMADD231PD  vectorConstants<>+6528(SB), Y3, Y5
-	VSUBPD       vectorConstants<>+7104(SB), Y5, Y8
-	VFNMADD231PD vectorConstants<>+6816(SB), Y8, Y3
-	VFNMADD231PD vectorConstants<>+5856(SB), Y8, Y3
+	VMOVUPS      vectorConstants<>+8224(SB), Y5
+	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y5
+	VSUBPD       vectorConstants<>+8224(SB), Y5, Y8
+	VFNMADD231PD vectorConstants<>+7744(SB), Y8, Y3
+	VFNMADD231PD vectorConstants<>+5920(SB), Y8, Y3
 	VCVTPD2PSY   Y3, X3
 	VSHUFPS      $0x88, Y5, Y6, Y5
 	VPERMQ       $0xd8, Y5, Y5
@@ -3088,19 +3280,19 @@ last:
 	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+7104(SB), Y3
-	VFMADD231PD  vectorConstants<>+6528(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+7104(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+8224(SB), Y3
+	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X7
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+7104(SB), Y2
-	VFMADD231PD  vectorConstants<>+6528(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+7104(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+6816(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5856(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+8224(SB), Y2
+	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+8224(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
@@ -3867,40 +4059,40 @@ TEXT ·asinhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
-	VMOVUPS     vectorConstants<>+6784(SB), Y2
+	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
+	VMOVUPS     vectorConstants<>+7680(SB), Y2
 	VFMADD231PD Y1, Y1, Y2
 	VSQRTPD     Y2, Y2
 	VADDPD      Y2, Y1, Y2
-	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
 	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+6784(SB), Y4, Y5
-	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7680(SB), Y4, Y5
+	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+6400(SB), Y6
-	VFMADD231PD vectorConstants<>+6368(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6464(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6912(SB), Y5, Y6
-	VORPS       vectorConstants<>+7040(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7168(SB), Y6
+	VFMADD231PD vectorConstants<>+7104(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7232(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7584(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7840(SB), Y5, Y6
+	VORPS       vectorConstants<>+8160(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
-	VBLENDVPS   Y4, Y3, Y2, Y3
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VBLENDVPD   Y4, Y3, Y2, Y3
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
-	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+7488(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+5984(SB), Y1, Y1
-	VBLENDVPS   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+7232(SB), Y0, Y0
+	VFMADD132PD vectorConstants<>+8832(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+6272(SB), Y1, Y1
+	VBLENDVPD   Y1, Y3, Y2, Y1
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -3921,20 +4113,20 @@ TEXT ·acoshAVX2(SB), NOSPLIT, $0-48
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
 	VCVTPS2PD   16(DX)(BX*4), Y1
-	VSUBPD      vectorConstants<>+6784(SB), Y0, Y2
-	VSUBPD      vectorConstants<>+6784(SB), Y1, Y3
-	VADDPD      vectorConstants<>+6784(SB), Y0, Y4
-	VADDPD      vectorConstants<>+6784(SB), Y1, Y5
+	VSUBPD      vectorConstants<>+7680(SB), Y0, Y2
+	VSUBPD      vectorConstants<>+7680(SB), Y1, Y3
+	VADDPD      vectorConstants<>+7680(SB), Y0, Y4
+	VADDPD      vectorConstants<>+7680(SB), Y1, Y5
 	VMULPD      Y4, Y2, Y2
 	VMULPD      Y5, Y3, Y3
 	VSQRTPD     Y2, Y2
 	VSQRTPD     Y3, Y3
 	VADDPD      Y2, Y0, Y2
 	VADDPD      Y3, Y1, Y3
-	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y4
-	VPSUBQ      vectorConstants<>+6624(SB), Y3, Y5
-	VPADDQ      vectorConstants<>+6848(SB), Y4, Y4
-	VPADDQ      vectorConstants<>+6848(SB), Y5, Y5
+	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y4
+	VPSUBQ      vectorConstants<>+7456(SB), Y3, Y5
+	VPADDQ      vectorConstants<>+7776(SB), Y4, Y4
+	VPADDQ      vectorConstants<>+7776(SB), Y5, Y5
 	VPSRLQ      $0x34, Y4, Y4
 	VPSRLQ      $0x34, Y5, Y5
 	VPSUBQ      vectorConstants<>+5824(SB), Y4, Y6
@@ -3943,44 +4135,44 @@ loop:
 	VPSLLQ      $0x34, Y7, Y7
 	VPSUBQ      Y6, Y2, Y6
 	VPSUBQ      Y7, Y3, Y7
-	VORPS       vectorConstants<>+7040(SB), Y4, Y4
-	VORPS       vectorConstants<>+7040(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+7072(SB), Y4, Y4
-	VSUBPD      vectorConstants<>+7072(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+6784(SB), Y6, Y8
-	VSUBPD      vectorConstants<>+6784(SB), Y7, Y9
-	VADDPD      vectorConstants<>+6784(SB), Y6, Y6
-	VADDPD      vectorConstants<>+6784(SB), Y7, Y7
+	VORPS       vectorConstants<>+8160(SB), Y4, Y4
+	VORPS       vectorConstants<>+8160(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+8192(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+8192(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+7680(SB), Y6, Y8
+	VSUBPD      vectorConstants<>+7680(SB), Y7, Y9
+	VADDPD      vectorConstants<>+7680(SB), Y6, Y6
+	VADDPD      vectorConstants<>+7680(SB), Y7, Y7
 	VDIVPD      Y6, Y8, Y6
 	VDIVPD      Y7, Y9, Y7
 	VMULPD      Y6, Y6, Y8
 	VMULPD      Y7, Y7, Y9
-	VMOVUPS     vectorConstants<>+6400(SB), Y10
-	VFMADD231PD vectorConstants<>+6368(SB), Y8, Y10
-	VMOVUPS     vectorConstants<>+6400(SB), Y11
-	VFMADD231PD vectorConstants<>+6368(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6464(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6464(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6720(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6720(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6912(SB), Y9, Y11
+	VMOVUPS     vectorConstants<>+7168(SB), Y10
+	VFMADD231PD vectorConstants<>+7104(SB), Y8, Y10
+	VMOVUPS     vectorConstants<>+7168(SB), Y11
+	VFMADD231PD vectorConstants<>+7104(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7232(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7232(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7584(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7584(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7840(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7840(SB), Y9, Y11
 	VFMADD231PD Y10, Y6, Y4
 	VFMADD231PD Y11, Y7, Y5
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y6
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y3, Y7
-	VBLENDVPS   Y6, Y4, Y2, Y4
-	VBLENDVPS   Y7, Y5, Y3, Y5
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y6
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y3, Y7
+	VBLENDVPD   Y6, Y4, Y2, Y4
+	VBLENDVPD   Y7, Y5, Y3, Y5
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y3, Y3
-	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y4, Y2
-	VBLENDVPS   Y3, vectorConstants<>+7712(SB), Y5, Y3
-	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
-	VMULPD      vectorConstants<>+6560(SB), Y3, Y3
-	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y0, Y0
-	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y1, Y1
-	VBLENDVPS   Y0, vectorConstants<>+7168(SB), Y2, Y0
-	VBLENDVPS   Y1, vectorConstants<>+7168(SB), Y3, Y1
+	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y4, Y2
+	VBLENDVPD   Y3, vectorConstants<>+9248(SB), Y5, Y3
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y3, Y3
+	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y0, Y0
+	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y1, Y1
+	VBLENDVPD   Y0, vectorConstants<>+8384(SB), Y2, Y0
+	VBLENDVPD   Y1, vectorConstants<>+8384(SB), Y3, Y1
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
 	VCVTPD2PSY  Y1, X0
@@ -4001,43 +4193,43 @@ TEXT ·atanhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
-	VADDPD      vectorConstants<>+6784(SB), Y1, Y2
-	VMOVUPS     vectorConstants<>+6784(SB), Y3
+	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
+	VADDPD      vectorConstants<>+7680(SB), Y1, Y2
+	VMOVUPS     vectorConstants<>+7680(SB), Y3
 	VSUBPD      Y1, Y3, Y3
 	VDIVPD      Y3, Y2, Y2
-	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
 	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+6784(SB), Y4, Y5
-	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7680(SB), Y4, Y5
+	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+6400(SB), Y6
-	VFMADD231PD vectorConstants<>+6368(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6464(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6912(SB), Y5, Y6
-	VORPS       vectorConstants<>+7040(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7168(SB), Y6
+	VFMADD231PD vectorConstants<>+7104(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7232(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7584(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7840(SB), Y5, Y6
+	VORPS       vectorConstants<>+8160(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
-	VBLENDVPS   Y4, Y3, Y2, Y3
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VBLENDVPD   Y4, Y3, Y2, Y3
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
-	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
-	VMULPD      vectorConstants<>+6432(SB), Y2, Y2
-	VCMPPD      $0x1e, vectorConstants<>+6784(SB), Y1, Y3
-	VBLENDVPS   Y3, vectorConstants<>+7168(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7200(SB), Y2, Y2
+	VCMPPD      $0x1e, vectorConstants<>+7680(SB), Y1, Y3
+	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+6336(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+5984(SB), Y1, Y1
-	VBLENDVPS   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+7232(SB), Y0, Y0
+	VFMADD132PD vectorConstants<>+7072(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+6272(SB), Y1, Y1
+	VBLENDVPD   Y1, Y3, Y2, Y1
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -6429,123 +6621,243 @@ TEXT ·lgammaAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
-	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y1, Y2
-	VSUBPD      vectorConstants<>+6784(SB), Y1, Y3
-	VBLENDVPS   Y2, Y3, Y1, Y3
-	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y3, Y4
-	VSUBPD      vectorConstants<>+6784(SB), Y3, Y5
-	VBLENDVPS   Y4, Y5, Y3, Y5
-	VCMPPD      $0x1d, vectorConstants<>+6848(SB), Y5, Y6
-	VSUBPD      vectorConstants<>+6784(SB), Y5, Y7
-	VBLENDVPS   Y6, Y7, Y5, Y7
-	VMULPD      vectorConstants<>+6784(SB), Y3, Y3
-	VMOVUPS     vectorConstants<>+6784(SB), Y8
-	VBLENDVPS   Y2, Y3, Y8, Y2
+	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
+	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y1, Y2
+	VSUBPD      vectorConstants<>+7680(SB), Y1, Y3
+	VBLENDVPD   Y2, Y3, Y1, Y3
+	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y3, Y4
+	VSUBPD      vectorConstants<>+7680(SB), Y3, Y5
+	VBLENDVPD   Y4, Y5, Y3, Y5
+	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y5, Y6
+	VSUBPD      vectorConstants<>+7680(SB), Y5, Y7
+	VBLENDVPD   Y6, Y7, Y5, Y7
+	VMULPD      vectorConstants<>+7680(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7680(SB), Y8
+	VBLENDVPD   Y2, Y3, Y8, Y2
 	VMULPD      Y5, Y2, Y3
-	VBLENDVPS   Y4, Y3, Y2, Y2
+	VBLENDVPD   Y4, Y3, Y2, Y2
 	VMULPD      Y7, Y2, Y3
-	VBLENDVPS   Y6, Y3, Y2, Y2
-	VCMPPD      $0x1d, vectorConstants<>+6976(SB), Y1, Y3
-	VBLENDVPS   Y3, Y1, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+6784(SB), Y1, Y4
-	VBLENDVPS   Y4, Y1, Y2, Y2
-	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y5
-	VPADDQ      vectorConstants<>+6848(SB), Y5, Y5
+	VBLENDVPD   Y6, Y3, Y2, Y2
+	VCMPPD      $0x1d, vectorConstants<>+7968(SB), Y1, Y3
+	VBLENDVPD   Y3, Y1, Y2, Y2
+	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y1, Y4
+	VBLENDVPD   Y4, Y1, Y2, Y2
+	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y5
+	VPADDQ      vectorConstants<>+7776(SB), Y5, Y5
 	VPSRLQ      $0x34, Y5, Y5
 	VPSUBQ      vectorConstants<>+5824(SB), Y5, Y6
 	VPSLLQ      $0x34, Y6, Y6
 	VPSUBQ      Y6, Y2, Y6
-	VSUBPD      vectorConstants<>+6784(SB), Y6, Y8
-	VADDPD      vectorConstants<>+6784(SB), Y6, Y6
+	VSUBPD      vectorConstants<>+7680(SB), Y6, Y8
+	VADDPD      vectorConstants<>+7680(SB), Y6, Y6
 	VDIVPD      Y6, Y8, Y6
 	VMULPD      Y6, Y6, Y8
-	VMOVUPS     vectorConstants<>+6400(SB), Y9
-	VFMADD231PD vectorConstants<>+6368(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+6464(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+6720(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y9
-	VORPS       vectorConstants<>+7040(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+7072(SB), Y5, Y5
+	VMOVUPS     vectorConstants<>+7168(SB), Y9
+	VFMADD231PD vectorConstants<>+7104(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7232(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7584(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7840(SB), Y8, Y9
+	VORPS       vectorConstants<>+8160(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+8192(SB), Y5, Y5
 	VFMADD231PD Y9, Y6, Y5
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y6
-	VBLENDVPS   Y6, Y5, Y2, Y5
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y6
+	VBLENDVPD   Y6, Y5, Y2, Y5
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y5, Y2
-	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+6784(SB), Y7, Y5
-	VBLENDVPS   Y4, Y1, Y5, Y5
-	VSUBPD      vectorConstants<>+6784(SB), Y5, Y6
+	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y5, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+7680(SB), Y7, Y5
+	VBLENDVPD   Y4, Y1, Y5, Y5
+	VSUBPD      vectorConstants<>+7680(SB), Y5, Y6
 	VMULPD      Y6, Y5, Y6
-	VMOVUPS     vectorConstants<>+7360(SB), Y7
-	VFMADD231PD vectorConstants<>+5952(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6080(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+7392(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6176(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+7424(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6240(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+7456(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6272(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+7552(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6496(SB), Y5, Y7
+	VMOVUPS     vectorConstants<>+8608(SB), Y7
+	VFMADD231PD vectorConstants<>+6240(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6528(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8736(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6656(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8768(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8800(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6848(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8896(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7264(SB), Y5, Y7
 	VMULPD      Y7, Y6, Y5
-	VMOVUPS     vectorConstants<>+6784(SB), Y6
+	VMOVUPS     vectorConstants<>+7680(SB), Y6
 	VDIVPD      Y1, Y6, Y6
 	VMULPD      Y6, Y6, Y7
-	VMOVUPS     vectorConstants<>+5920(SB), Y8
-	VFMADD231PD vectorConstants<>+7264(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+7328(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+6208(SB), Y7, Y8
-	VMOVUPS     vectorConstants<>+6688(SB), Y7
+	VMOVUPS     vectorConstants<>+6208(SB), Y8
+	VFMADD231PD vectorConstants<>+8480(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+8544(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6688(SB), Y7, Y8
+	VMOVUPS     vectorConstants<>+7552(SB), Y7
 	VSUBPD      Y1, Y7, Y7
 	VFMADD231PD Y8, Y6, Y7
-	VBLENDVPS   Y3, Y7, Y5, Y5
-	VSUBPD      vectorConstants<>+6432(SB), Y1, Y6
-	VMOVUPS     vectorConstants<>+6784(SB), Y7
-	VBLENDVPS   Y3, Y6, Y7, Y3
-	VBLENDVPS   Y4, vectorConstants<>+7584(SB), Y3, Y3
+	VBLENDVPD   Y3, Y7, Y5, Y5
+	VSUBPD      vectorConstants<>+7200(SB), Y1, Y6
+	VMOVUPS     vectorConstants<>+7680(SB), Y7
+	VBLENDVPD   Y3, Y6, Y7, Y3
+	VBLENDVPD   Y4, vectorConstants<>+8960(SB), Y3, Y3
 	VFMADD231PD Y2, Y3, Y5
 	VROUNDPD    $0x08, Y1, Y2
 	VSUBPD      Y2, Y1, Y2
 	VMULPD      Y2, Y2, Y3
-	VMOVUPS     vectorConstants<>+6112(SB), Y4
-	VFMADD231PD vectorConstants<>+7296(SB), Y3, Y4
+	VMOVUPS     vectorConstants<>+6560(SB), Y4
+	VFMADD231PD vectorConstants<>+8512(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+8864(SB), Y3, Y4
 	VFMADD213PD vectorConstants<>+7520(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+6656(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+9024(SB), Y3, Y4
 	VFMADD213PD vectorConstants<>+7616(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+6752(SB), Y3, Y4
-	VANDPS      vectorConstants<>+7200(SB), Y2, Y2
+	VANDPS      vectorConstants<>+8416(SB), Y2, Y2
 	VMULPD      Y2, Y1, Y2
 	VMULPD      Y4, Y2, Y2
-	VPSUBQ      vectorConstants<>+6624(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+6848(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
 	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+6784(SB), Y4, Y6
-	VADDPD      vectorConstants<>+6784(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7680(SB), Y4, Y6
+	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
 	VDIVPD      Y4, Y6, Y4
 	VMULPD      Y4, Y4, Y6
-	VMOVUPS     vectorConstants<>+6400(SB), Y7
-	VFMADD231PD vectorConstants<>+6368(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+6464(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+6720(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+6912(SB), Y6, Y7
-	VORPS       vectorConstants<>+7040(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+7072(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7168(SB), Y7
+	VFMADD231PD vectorConstants<>+7104(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7232(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7584(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7840(SB), Y6, Y7
+	VORPS       vectorConstants<>+8160(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
 	VFMADD231PD Y7, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y2, Y4
-	VBLENDVPS   Y4, Y3, Y2, Y3
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VBLENDVPD   Y4, Y3, Y2, Y3
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPS   Y2, vectorConstants<>+7712(SB), Y3, Y2
-	VMULPD      vectorConstants<>+6560(SB), Y2, Y2
-	VXORPS      vectorConstants<>+7232(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VXORPS      vectorConstants<>+8448(SB), Y2, Y2
 	VSUBPD      Y5, Y2, Y2
 	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y0
-	VBLENDVPS   Y0, Y2, Y5, Y0
-	VCMPPD      $0x00, vectorConstants<>+7136(SB), Y1, Y2
-	VBLENDVPS   Y2, Y1, Y0, Y0
+	VBLENDVPD   Y0, Y2, Y5, Y0
+	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y1, Y2
+	VBLENDVPD   Y2, Y1, Y0, Y0
+	VCVTPD2PSY  Y0, X0
+	VMOVUPS     X0, (CX)(BX*4)
+	ADDQ        $0x04, BX
+	CMPQ        BX, AX
+	JLT         loop
+	VZEROUPPER
+	RET
+
+// func digammaAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·digammaAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD   (DX)(BX*4), Y0
+	VMOVUPS     vectorConstants<>+7680(SB), Y1
+	VSUBPD      Y0, Y1, Y1
+	VBLENDVPD   Y0, Y1, Y0, Y1
+	VCMPPD      $0x11, vectorConstants<>+8000(SB), Y1, Y2
+	VADDPD      vectorConstants<>+8000(SB), Y1, Y3
+	VBLENDVPD   Y2, Y3, Y1, Y3
+	VPSUBQ      vectorConstants<>+7488(SB), Y3, Y4
+	VPADDQ      vectorConstants<>+7776(SB), Y4, Y4
+	VPSRLQ      $0x34, Y4, Y4
+	VPSUBQ      vectorConstants<>+5824(SB), Y4, Y5
+	VPSLLQ      $0x34, Y5, Y5
+	VPSUBQ      Y5, Y3, Y5
+	VSUBPD      vectorConstants<>+7680(SB), Y5, Y5
+	VADDPD      vectorConstants<>+7776(SB), Y5, Y6
+	VDIVPD      Y6, Y5, Y6
+	VMULPD      Y6, Y6, Y7
+	VMOVUPS     vectorConstants<>+6752(SB), Y8
+	VFMADD231PD vectorConstants<>+6784(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6816(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6912(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6944(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7040(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7136(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7328(SB), Y7, Y8
+	VMULPD      Y8, Y7, Y7
+	VMULPD      Y5, Y5, Y8
+	VMULPD      vectorConstants<>+7200(SB), Y8, Y8
+	VADDPD      Y7, Y8, Y7
+	VORPS       vectorConstants<>+8160(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+8192(SB), Y4, Y4
+	VMULPD      vectorConstants<>+5952(SB), Y4, Y9
+	VFMADD231PD Y7, Y6, Y9
+	VSUBPD      Y8, Y9, Y6
+	VMULPD      vectorConstants<>+7360(SB), Y4, Y4
+	VADDPD      Y5, Y4, Y7
+	VSUBPD      Y4, Y7, Y4
+	VSUBPD      Y4, Y5, Y4
+	VADDPD      Y6, Y4, Y4
+	VADDPD      Y4, Y7, Y4
+	VMOVUPS     vectorConstants<>+7680(SB), Y5
+	VDIVPD      Y3, Y5, Y3
+	VMULPD      Y3, Y3, Y5
+	VMOVUPS     vectorConstants<>+6688(SB), Y6
+	VFMADD231PD vectorConstants<>+8928(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+8672(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6432(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+8576(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6400(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+8640(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6688(SB), Y5, Y6
+	VMULPD      vectorConstants<>+7200(SB), Y3, Y3
+	VFMADD231PD Y6, Y5, Y3
+	VSUBPD      Y3, Y4, Y3
+	VADDPD      vectorConstants<>+7680(SB), Y1, Y4
+	VMOVUPS     Y1, Y5
+	VFMADD231PD vectorConstants<>+7680(SB), Y4, Y5
+	VMULPD      Y4, Y1, Y4
+	VADDPD      vectorConstants<>+7776(SB), Y1, Y6
+	VFMADD213PD Y4, Y6, Y5
+	VMULPD      Y6, Y4, Y4
+	VADDPD      vectorConstants<>+7872(SB), Y1, Y6
+	VFMADD213PD Y4, Y6, Y5
+	VMULPD      Y6, Y4, Y4
+	VADDPD      vectorConstants<>+7904(SB), Y1, Y6
+	VFMADD213PD Y4, Y6, Y5
+	VMULPD      Y6, Y4, Y4
+	VADDPD      vectorConstants<>+7968(SB), Y1, Y1
+	VFMADD213PD Y4, Y1, Y5
+	VMULPD      Y1, Y4, Y1
+	VDIVPD      Y1, Y5, Y1
+	VMOVUPS     vectorConstants<>+5760(SB), Y4
+	VBLENDVPD   Y2, Y1, Y4, Y1
+	VSUBPD      Y1, Y3, Y1
+	VROUNDPD    $0x08, Y0, Y2
+	VSUBPD      Y2, Y0, Y2
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y3
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y4
+	VANDPS      Y4, Y3, Y4
+	VORPS       Y4, Y2, Y2
+	VMULPD      Y2, Y2, Y4
+	VMOVUPS     vectorConstants<>+8704(SB), Y5
+	VFMADD231PD vectorConstants<>+6368(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+6976(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+8992(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7936(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+9088(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7648(SB), Y4, Y5
+	VMOVUPS     vectorConstants<>+6560(SB), Y6
+	VFMADD231PD vectorConstants<>+8512(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+8864(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+7520(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+9024(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+7616(SB), Y4, Y6
+	VMULPD      Y6, Y2, Y2
+	VDIVPD      Y2, Y5, Y2
+	VSUBPD      Y2, Y1, Y2
+	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y4
+	VANDPS      Y4, Y3, Y3
+	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
+	VBLENDVPD   Y0, Y2, Y1, Y1
+	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y0, Y2
+	VBLENDVPD   Y2, Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
 	ADDQ        $0x04, BX
@@ -8902,71 +9214,71 @@ TEXT ·powAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(SI*4), Y0
-	VANDPS      vectorConstants<>+7200(SB), Y0, Y1
-	VPSUBQ      vectorConstants<>+6624(SB), Y1, Y2
-	VPADDQ      vectorConstants<>+6848(SB), Y2, Y2
+	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
+	VPSUBQ      vectorConstants<>+7456(SB), Y1, Y2
+	VPADDQ      vectorConstants<>+7776(SB), Y2, Y2
 	VPSRLQ      $0x34, Y2, Y2
 	VPSUBQ      vectorConstants<>+5824(SB), Y2, Y3
 	VPSLLQ      $0x34, Y3, Y3
 	VPSUBQ      Y3, Y1, Y3
-	VSUBPD      vectorConstants<>+6784(SB), Y3, Y4
-	VADDPD      vectorConstants<>+6784(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7680(SB), Y3, Y4
+	VADDPD      vectorConstants<>+7680(SB), Y3, Y3
 	VDIVPD      Y3, Y4, Y3
 	VMULPD      Y3, Y3, Y4
-	VMOVUPS     vectorConstants<>+6400(SB), Y5
-	VFMADD231PD vectorConstants<>+6368(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6464(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6720(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6912(SB), Y4, Y5
-	VORPS       vectorConstants<>+7040(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+7072(SB), Y2, Y2
+	VMOVUPS     vectorConstants<>+7168(SB), Y5
+	VFMADD231PD vectorConstants<>+7104(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7232(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7584(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7840(SB), Y4, Y5
+	VORPS       vectorConstants<>+8160(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+8192(SB), Y2, Y2
 	VFMADD231PD Y5, Y3, Y2
-	VCMPPD      $0x11, vectorConstants<>+7136(SB), Y1, Y3
-	VBLENDVPS   Y3, Y2, Y1, Y2
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y1, Y3
+	VBLENDVPD   Y3, Y2, Y1, Y2
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y1, Y4
-	VBLENDVPS   Y4, vectorConstants<>+7712(SB), Y2, Y2
+	VBLENDVPD   Y4, vectorConstants<>+9248(SB), Y2, Y2
 	VCVTPS2PD   (BX)(SI*4), Y4
 	VMULPD      Y2, Y4, Y2
-	VMOVUPS     vectorConstants<>+7680(SB), Y5
+	VMOVUPS     vectorConstants<>+9152(SB), Y5
 	VMAXPD      Y2, Y5, Y2
-	VMOVUPS     vectorConstants<>+7008(SB), Y5
+	VMOVUPS     vectorConstants<>+8096(SB), Y5
 	VMINPD      Y2, Y5, Y2
-	VADDPD      vectorConstants<>+7104(SB), Y2, Y5
-	VSUBPD      vectorConstants<>+7104(SB), Y5, Y6
+	VADDPD      vectorConstants<>+8224(SB), Y2, Y5
+	VSUBPD      vectorConstants<>+8224(SB), Y5, Y6
 	VSUBPD      Y6, Y2, Y2
-	VMOVUPS     vectorConstants<>+6016(SB), Y6
-	VFMADD231PD vectorConstants<>+5888(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6048(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6144(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6304(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6592(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6784(SB), Y2, Y6
+	VMOVUPS     vectorConstants<>+6304(SB), Y6
+	VFMADD231PD vectorConstants<>+6144(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6496(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6624(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7008(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7424(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7680(SB), Y2, Y6
 	VPADDQ      vectorConstants<>+5792(SB), Y5, Y2
 	VPSLLQ      $0x34, Y2, Y2
 	VMULPD      Y2, Y6, Y2
-	VMULPD      vectorConstants<>+6432(SB), Y4, Y5
+	VMULPD      vectorConstants<>+7200(SB), Y4, Y5
 	VROUNDPD    $0x08, Y5, Y6
 	VCMPPD      $0x04, Y5, Y6, Y5
 	VROUNDPD    $0x08, Y4, Y6
 	VCMPPD      $0x00, Y4, Y6, Y6
 	VANDPS      Y6, Y5, Y5
-	VANDPS      vectorConstants<>+7232(SB), Y0, Y7
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y7
 	VANDPS      Y5, Y7, Y5
 	VORPS       Y5, Y2, Y2
 	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y5
 	VANDPS      Y3, Y5, Y3
 	VANDPS      Y6, Y3, Y5
 	VXORPS      Y3, Y5, Y3
-	VBLENDVPS   Y3, vectorConstants<>+7168(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+6784(SB), Y0, Y0
+	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+7680(SB), Y0, Y0
 	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y4, Y3
 	VORPS       Y3, Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+6784(SB), Y1, Y1
-	VANDPS      vectorConstants<>+7200(SB), Y4, Y3
-	VCMPPD      $0x00, vectorConstants<>+7136(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+7680(SB), Y1, Y1
+	VANDPS      vectorConstants<>+8416(SB), Y4, Y3
+	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y3, Y3
 	VANDPS      Y3, Y1, Y1
 	VORPS       Y1, Y0, Y0
-	VBLENDVPS   Y0, vectorConstants<>+6784(SB), Y2, Y0
+	VBLENDVPD   Y0, vectorConstants<>+7680(SB), Y2, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(SI*4)
 	ADDQ        $0x04, SI
@@ -8986,71 +9298,71 @@ TEXT ·powScalarAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD    (DX)(SI*4), Y0
-	VANDPS       vectorConstants<>+7200(SB), Y0, Y1
-	VPSUBQ       vectorConstants<>+6624(SB), Y1, Y2
-	VPADDQ       vectorConstants<>+6848(SB), Y2, Y2
+	VANDPS       vectorConstants<>+8416(SB), Y0, Y1
+	VPSUBQ       vectorConstants<>+7456(SB), Y1, Y2
+	VPADDQ       vectorConstants<>+7776(SB), Y2, Y2
 	VPSRLQ       $0x34, Y2, Y2
 	VPSUBQ       vectorConstants<>+5824(SB), Y2, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VPSUBQ       Y3, Y1, Y3
-	VSUBPD       vectorConstants<>+6784(SB), Y3, Y4
-	VADDPD       vectorConstants<>+6784(SB), Y3, Y3
+	VSUBPD       vectorConstants<>+7680(SB), Y3, Y4
+	VADDPD       vectorConstants<>+7680(SB), Y3, Y3
 	VDIVPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+6400(SB), Y5
-	VFMADD231PD  vectorConstants<>+6368(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+6720(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+6912(SB), Y4, Y5
-	VORPS        vectorConstants<>+7040(SB), Y2, Y2
-	VSUBPD       vectorConstants<>+7072(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+7168(SB), Y5
+	VFMADD231PD  vectorConstants<>+7104(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7232(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7584(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7840(SB), Y4, Y5
+	VORPS        vectorConstants<>+8160(SB), Y2, Y2
+	VSUBPD       vectorConstants<>+8192(SB), Y2, Y2
 	VFMADD231PD  Y5, Y3, Y2
-	VCMPPD       $0x11, vectorConstants<>+7136(SB), Y1, Y3
-	VBLENDVPS    Y3, Y2, Y1, Y2
+	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y1, Y3
+	VBLENDVPD    Y3, Y2, Y1, Y2
 	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y1, Y4
-	VBLENDVPS    Y4, vectorConstants<>+7712(SB), Y2, Y2
+	VBLENDVPD    Y4, vectorConstants<>+9248(SB), Y2, Y2
 	VBROADCASTSD 16(BX), Y4
 	VMULPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VMOVUPS      vectorConstants<>+9152(SB), Y5
 	VMAXPD       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+7008(SB), Y5
+	VMOVUPS      vectorConstants<>+8096(SB), Y5
 	VMINPD       Y2, Y5, Y2
-	VADDPD       vectorConstants<>+7104(SB), Y2, Y5
-	VSUBPD       vectorConstants<>+7104(SB), Y5, Y6
+	VADDPD       vectorConstants<>+8224(SB), Y2, Y5
+	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
 	VSUBPD       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+6016(SB), Y6
-	VFMADD231PD  vectorConstants<>+5888(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6048(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6144(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6304(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6592(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6784(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+6304(SB), Y6
+	VFMADD231PD  vectorConstants<>+6144(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6496(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6624(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7008(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7424(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7680(SB), Y2, Y6
 	VPADDQ       vectorConstants<>+5792(SB), Y5, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y6, Y2
-	VMULPD       vectorConstants<>+6432(SB), Y4, Y5
+	VMULPD       vectorConstants<>+7200(SB), Y4, Y5
 	VROUNDPD     $0x08, Y5, Y6
 	VCMPPD       $0x04, Y5, Y6, Y5
 	VROUNDPD     $0x08, Y4, Y6
 	VCMPPD       $0x00, Y4, Y6, Y6
 	VANDPS       Y6, Y5, Y5
-	VANDPS       vectorConstants<>+7232(SB), Y0, Y7
+	VANDPS       vectorConstants<>+8448(SB), Y0, Y7
 	VANDPS       Y5, Y7, Y5
 	VORPS        Y5, Y2, Y2
 	VCMPPD       $0x11, vectorConstants<>+5760(SB), Y0, Y5
 	VANDPS       Y3, Y5, Y3
 	VANDPS       Y6, Y3, Y5
 	VXORPS       Y3, Y5, Y3
-	VBLENDVPS    Y3, vectorConstants<>+7168(SB), Y2, Y2
-	VCMPPD       $0x00, vectorConstants<>+6784(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+8384(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+7680(SB), Y0, Y0
 	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y4, Y3
 	VORPS        Y3, Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+6784(SB), Y1, Y1
-	VANDPS       vectorConstants<>+7200(SB), Y4, Y3
-	VCMPPD       $0x00, vectorConstants<>+7136(SB), Y3, Y3
+	VCMPPD       $0x00, vectorConstants<>+7680(SB), Y1, Y1
+	VANDPS       vectorConstants<>+8416(SB), Y4, Y3
+	VCMPPD       $0x00, vectorConstants<>+8352(SB), Y3, Y3
 	VANDPS       Y3, Y1, Y1
 	VORPS        Y1, Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+6784(SB), Y2, Y0
+	VBLENDVPD    Y0, vectorConstants<>+7680(SB), Y2, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (CX)(SI*4)
 	ADDQ         $0x04, SI
@@ -10939,40 +11251,34 @@ TEXT ·signAVX2(SB), NOSPLIT, $0-48
 	SUBQ $0x08, AX
 
 pairs:
-	CMPQ      BX, AX
-	JGE       last
-	VMOVUPS   (DX)(BX*4), Y0
-	VMOVUPS   32(DX)(BX*4), Y1
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y2
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y3
-	VMOVUPS   vectorConstants<>+0(SB), Y4
-	VBLENDVPS Y2, vectorConstants<>+2848(SB), Y4, Y2
-	VMOVUPS   vectorConstants<>+0(SB), Y4
-	VBLENDVPS Y3, vectorConstants<>+2848(SB), Y4, Y3
-	VCMPPS    $0x11, vectorConstants<>+0(SB), Y0, Y0
-	VCMPPS    $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS   vectorConstants<>+0(SB), Y4
-	VBLENDVPS Y0, vectorConstants<>+2848(SB), Y4, Y0
-	VMOVUPS   vectorConstants<>+0(SB), Y4
-	VBLENDVPS Y1, vectorConstants<>+2848(SB), Y4, Y1
-	VSUBPS    Y0, Y2, Y0
-	VSUBPS    Y1, Y3, Y1
-	VMOVUPS   Y0, (CX)(BX*4)
-	VMOVUPS   Y1, 32(CX)(BX*4)
-	ADDQ      $0x10, BX
-	JMP       pairs
+	CMPQ    BX, AX
+	JGE     last
+	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y1
+	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y0, Y2
+	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y1, Y3
+	VANDPS  vectorConstants<>+2848(SB), Y2, Y2
+	VANDPS  vectorConstants<>+2848(SB), Y3, Y3
+	VCMPPS  $0x11, vectorConstants<>+0(SB), Y0, Y0
+	VCMPPS  $0x11, vectorConstants<>+0(SB), Y1, Y1
+	VANDPS  vectorConstants<>+2848(SB), Y0, Y0
+	VANDPS  vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS  Y0, Y2, Y0
+	VSUBPS  Y1, Y3, Y1
+	VMOVUPS Y0, (CX)(BX*4)
+	VMOVUPS Y1, 32(CX)(BX*4)
+	ADDQ    $0x10, BX
+	JMP     pairs
 
 last:
-	JG        done
-	VMOVUPS   (DX)(BX*4), Y0
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y1
-	VMOVUPS   vectorConstants<>+0(SB), Y2
-	VBLENDVPS Y1, vectorConstants<>+2848(SB), Y2, Y1
-	VCMPPS    $0x11, vectorConstants<>+0(SB), Y0, Y0
-	VMOVUPS   vectorConstants<>+0(SB), Y2
-	VBLENDVPS Y0, vectorConstants<>+2848(SB), Y2, Y0
-	VSUBPS    Y0, Y1, Y0
-	VMOVUPS   Y0, (CX)(BX*4)
+	JG      done
+	VMOVUPS (DX)(BX*4), Y0
+	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y0, Y1
+	VANDPS  vectorConstants<>+2848(SB), Y1, Y1
+	VCMPPS  $0x11, vectorConstants<>+0(SB), Y0, Y0
+	VANDPS  vectorConstants<>+2848(SB), Y0, Y0
+	VSUBPS  Y0, Y1, Y0
+	VMOVUPS Y0, (CX)(BX*4)
 
 done:
 	VZEROUPPER
@@ -11572,10 +11878,10 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VANDPS     vectorConstants<>+7200(SB), Y2, Y2
-	VANDPS     vectorConstants<>+7200(SB), Y3, Y3
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VANDPS     vectorConstants<>+8416(SB), Y2, Y2
+	VANDPS     vectorConstants<>+8416(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
 	VDIVPD     Y2, Y0, Y0
@@ -11653,20 +11959,20 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VDIVPD     vectorConstants<>+6944(SB), Y2, Y4
-	VDIVPD     vectorConstants<>+6944(SB), Y3, Y5
-	VADDPD     vectorConstants<>+6432(SB), Y4, Y4
-	VADDPD     vectorConstants<>+6432(SB), Y5, Y5
+	VDIVPD     vectorConstants<>+7872(SB), Y2, Y4
+	VDIVPD     vectorConstants<>+7872(SB), Y3, Y5
+	VADDPD     vectorConstants<>+7200(SB), Y4, Y4
+	VADDPD     vectorConstants<>+7200(SB), Y5, Y5
 	VMULPD     Y4, Y0, Y4
 	VMULPD     Y5, Y1, Y5
-	VCMPPD     $0x1d, vectorConstants<>+6944(SB), Y2, Y6
-	VCMPPD     $0x1d, vectorConstants<>+6944(SB), Y3, Y7
-	VCMPPD     $0x12, vectorConstants<>+7648(SB), Y2, Y2
-	VCMPPD     $0x12, vectorConstants<>+7648(SB), Y3, Y3
-	VBLENDVPS  Y2, vectorConstants<>+5760(SB), Y4, Y2
-	VBLENDVPS  Y3, vectorConstants<>+5760(SB), Y5, Y3
-	VBLENDVPS  Y6, Y0, Y2, Y0
-	VBLENDVPS  Y7, Y1, Y3, Y1
+	VCMPPD     $0x1d, vectorConstants<>+7872(SB), Y2, Y6
+	VCMPPD     $0x1d, vectorConstants<>+7872(SB), Y3, Y7
+	VCMPPD     $0x12, vectorConstants<>+9056(SB), Y2, Y2
+	VCMPPD     $0x12, vectorConstants<>+9056(SB), Y3, Y3
+	VBLENDVPD  Y2, vectorConstants<>+5760(SB), Y4, Y2
+	VBLENDVPD  Y3, vectorConstants<>+5760(SB), Y5, Y3
+	VBLENDVPD  Y6, Y0, Y2, Y0
+	VBLENDVPD  Y7, Y1, Y3, Y1
 	VCVTPD2PSY Y0, X0
 	VMOVUPS    X0, (CX)(SI*4)
 	VCVTPD2PSY Y1, X0
@@ -12238,8 +12544,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6560(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6560(SB), Y3, Y3
+	VMULPD     vectorConstants<>+7392(SB), Y2, Y2
+	VMULPD     vectorConstants<>+7392(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12266,8 +12572,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6880(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6880(SB), Y3, Y3
+	VMULPD     vectorConstants<>+7808(SB), Y2, Y2
+	VMULPD     vectorConstants<>+7808(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12294,8 +12600,8 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+6560(SB), Y2, Y2
-	VMULPD     vectorConstants<>+6560(SB), Y3, Y3
+	VMULPD     vectorConstants<>+7392(SB), Y2, Y2
+	VMULPD     vectorConstants<>+7392(SB), Y3, Y3
 	VMULPD     Y2, Y0, Y0
 	VMULPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12324,8 +12630,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y0, Y0
 	VMULPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12352,12 +12658,12 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+6784(SB), Y4
+	VMOVUPS    vectorConstants<>+7680(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6784(SB), Y5
+	VMOVUPS    vectorConstants<>+7680(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
@@ -12388,14 +12694,14 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VXORPS     vectorConstants<>+7232(SB), Y0, Y0
-	VXORPS     vectorConstants<>+7232(SB), Y1, Y1
-	VMOVUPS    vectorConstants<>+6784(SB), Y4
+	VXORPS     vectorConstants<>+8448(SB), Y0, Y0
+	VXORPS     vectorConstants<>+8448(SB), Y1, Y1
+	VMOVUPS    vectorConstants<>+7680(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6784(SB), Y5
+	VMOVUPS    vectorConstants<>+7680(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
@@ -12428,8 +12734,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12458,8 +12764,8 @@ loop:
 	VCVTPS2PD  16(BX)(SI*4), Y3
 	VMULPD     Y2, Y2, Y2
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VSQRTPD    Y2, Y2
 	VSQRTPD    Y3, Y3
 	VDIVPD     Y2, Y0, Y0
@@ -12488,16 +12794,16 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VSUBPD     vectorConstants<>+6784(SB), Y2, Y4
-	VSUBPD     vectorConstants<>+6784(SB), Y3, Y5
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VSUBPD     vectorConstants<>+7680(SB), Y2, Y4
+	VSUBPD     vectorConstants<>+7680(SB), Y3, Y5
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VSQRTPD    Y2, Y2
 	VSQRTPD    Y3, Y3
-	VANDPS     vectorConstants<>+7200(SB), Y2, Y2
-	VANDPS     vectorConstants<>+7200(SB), Y3, Y3
+	VANDPS     vectorConstants<>+8416(SB), Y2, Y2
+	VANDPS     vectorConstants<>+8416(SB), Y3, Y3
 	VDIVPD     Y2, Y0, Y0
 	VDIVPD     Y3, Y1, Y1
 	VCVTPD2PSY Y0, X0
@@ -12524,12 +12830,12 @@ loop:
 	VCVTPS2PD  16(DX)(SI*4), Y1
 	VCVTPS2PD  (BX)(SI*4), Y2
 	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+6784(SB), Y4
+	VMOVUPS    vectorConstants<>+7680(SB), Y4
 	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+6784(SB), Y5
+	VMOVUPS    vectorConstants<>+7680(SB), Y5
 	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+6784(SB), Y2, Y2
-	VADDPD     vectorConstants<>+6784(SB), Y3, Y3
+	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
+	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
 	VMULPD     Y2, Y4, Y2
 	VMULPD     Y3, Y5, Y3
 	VDIVPD     Y2, Y0, Y0
@@ -12541,5 +12847,703 @@ loop:
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
+	VZEROUPPER
+	RET
+
+// func expFloat64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expFloat64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS      (DX)(BX*8), Y0
+	VMOVUPS      32(DX)(BX*8), Y1
+	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMAXPD       Y0, Y2, Y0
+	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMAXPD       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+8128(SB), Y2
+	VMINPD       Y0, Y2, Y0
+	VMOVUPS      vectorConstants<>+8128(SB), Y2
+	VMINPD       Y1, Y2, Y1
+	VMULPD       vectorConstants<>+7712(SB), Y0, Y2
+	VMULPD       vectorConstants<>+7712(SB), Y1, Y3
+	VROUNDPD     $0x08, Y2, Y2
+	VROUNDPD     $0x08, Y3, Y3
+	VFNMADD231PD vectorConstants<>+7360(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+7360(SB), Y3, Y1
+	VMOVUPS      Y0, Y4
+	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y4
+	VMOVUPS      Y1, Y5
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y5
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+6016(SB), Y6
+	VFMADD231PD  vectorConstants<>+5984(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+6016(SB), Y7
+	VFMADD231PD  vectorConstants<>+5984(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6048(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6048(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6080(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6080(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6112(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6112(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6176(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6176(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6336(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6336(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6464(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6592(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6592(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6880(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6880(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+7200(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+7200(SB), Y5, Y7
+	VMULPD       Y4, Y4, Y8
+	VMULPD       Y5, Y5, Y9
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y9, Y1
+	VADDPD       Y0, Y4, Y0
+	VADDPD       Y1, Y5, Y1
+	VMULPD       vectorConstants<>+7200(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7200(SB), Y3, Y5
+	VROUNDPD     $0x09, Y4, Y4
+	VROUNDPD     $0x09, Y5, Y5
+	VADDPD       vectorConstants<>+8256(SB), Y4, Y6
+	VADDPD       vectorConstants<>+8256(SB), Y5, Y7
+	VPSLLQ       $0x34, Y6, Y6
+	VPSLLQ       $0x34, Y7, Y7
+	VFMADD213PD  Y6, Y6, Y0
+	VFMADD213PD  Y7, Y7, Y1
+	VSUBPD       Y4, Y2, Y2
+	VSUBPD       Y5, Y3, Y3
+	VADDPD       vectorConstants<>+8256(SB), Y2, Y2
+	VADDPD       vectorConstants<>+8256(SB), Y3, Y3
+	VPSLLQ       $0x34, Y2, Y2
+	VPSLLQ       $0x34, Y3, Y3
+	VMULPD       Y2, Y0, Y0
+	VMULPD       Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(BX*8)
+	VMOVUPS      Y1, 32(CX)(BX*8)
+	ADDQ         $0x08, BX
+	CMPQ         BX, AX
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func expm1Float64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expm1Float64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS      (DX)(BX*8), Y0
+	VMOVUPS      32(DX)(BX*8), Y1
+	VMOVUPS      vectorConstants<>+9120(SB), Y2
+	VMAXPD       Y0, Y2, Y2
+	VMOVUPS      vectorConstants<>+9120(SB), Y3
+	VMAXPD       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+8128(SB), Y4
+	VMINPD       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+8128(SB), Y4
+	VMINPD       Y3, Y4, Y3
+	VMULPD       vectorConstants<>+7712(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7712(SB), Y3, Y5
+	VROUNDPD     $0x08, Y4, Y4
+	VROUNDPD     $0x08, Y5, Y5
+	VFNMADD231PD vectorConstants<>+7360(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+7360(SB), Y5, Y3
+	VMOVUPS      Y2, Y6
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y6
+	VMOVUPS      Y3, Y7
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y7
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+6016(SB), Y8
+	VFMADD231PD  vectorConstants<>+5984(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+6016(SB), Y9
+	VFMADD231PD  vectorConstants<>+5984(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6048(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6048(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6080(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6080(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6112(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6112(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6176(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6176(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6336(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6336(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6464(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6464(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6592(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6592(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6880(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6880(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+7200(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+7200(SB), Y7, Y9
+	VMULPD       Y6, Y6, Y10
+	VMULPD       Y7, Y7, Y11
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y11, Y3
+	VADDPD       Y2, Y6, Y2
+	VADDPD       Y3, Y7, Y3
+	VSUBPD       vectorConstants<>+7680(SB), Y4, Y4
+	VSUBPD       vectorConstants<>+7680(SB), Y5, Y5
+	VADDPD       vectorConstants<>+8256(SB), Y4, Y4
+	VADDPD       vectorConstants<>+8256(SB), Y5, Y5
+	VPSLLQ       $0x34, Y4, Y4
+	VPSLLQ       $0x34, Y5, Y5
+	VSUBPD       vectorConstants<>+7200(SB), Y4, Y6
+	VSUBPD       vectorConstants<>+7200(SB), Y5, Y7
+	VFMADD231PD  Y4, Y2, Y6
+	VFMADD231PD  Y5, Y3, Y7
+	VANDPS       vectorConstants<>+8416(SB), Y0, Y2
+	VANDPS       vectorConstants<>+8416(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+5888(SB), Y2, Y2
+	VCMPPD       $0x11, vectorConstants<>+5888(SB), Y3, Y3
+	VADDPD       Y6, Y6, Y4
+	VADDPD       Y7, Y7, Y5
+	VBLENDVPD    Y2, Y0, Y4, Y0
+	VBLENDVPD    Y3, Y1, Y5, Y1
+	VMOVUPS      Y0, (CX)(BX*8)
+	VMOVUPS      Y1, 32(CX)(BX*8)
+	ADDQ         $0x08, BX
+	CMPQ         BX, AX
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func logFloat64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logFloat64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS     (DX)(BX*8), Y0
+	VMOVUPS     32(DX)(BX*8), Y1
+	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y0, Y2
+	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y1, Y3
+	VMULPD      vectorConstants<>+8288(SB), Y0, Y4
+	VMULPD      vectorConstants<>+8288(SB), Y1, Y5
+	VBLENDVPD   Y2, Y4, Y0, Y4
+	VBLENDVPD   Y3, Y5, Y1, Y5
+	VPSUBQ      vectorConstants<>+7488(SB), Y4, Y6
+	VPSUBQ      vectorConstants<>+7488(SB), Y5, Y7
+	VPADDQ      vectorConstants<>+7776(SB), Y6, Y6
+	VPADDQ      vectorConstants<>+7776(SB), Y7, Y7
+	VPSRLQ      $0x34, Y6, Y6
+	VPSRLQ      $0x34, Y7, Y7
+	VPSUBQ      vectorConstants<>+5824(SB), Y6, Y8
+	VPSUBQ      vectorConstants<>+5824(SB), Y7, Y9
+	VPSLLQ      $0x34, Y8, Y8
+	VPSLLQ      $0x34, Y9, Y9
+	VORPS       vectorConstants<>+8160(SB), Y6, Y6
+	VORPS       vectorConstants<>+8160(SB), Y7, Y7
+	VSUBPD      vectorConstants<>+8192(SB), Y6, Y6
+	VSUBPD      vectorConstants<>+8192(SB), Y7, Y7
+	VPSUBQ      Y8, Y4, Y4
+	VPSUBQ      Y9, Y5, Y5
+	VSUBPD      vectorConstants<>+7680(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7680(SB), Y5, Y5
+	VANDPS      vectorConstants<>+8064(SB), Y2, Y2
+	VANDPS      vectorConstants<>+8064(SB), Y3, Y3
+	VSUBPD      Y2, Y6, Y2
+	VSUBPD      Y3, Y7, Y3
+	VADDPD      vectorConstants<>+7776(SB), Y4, Y6
+	VADDPD      vectorConstants<>+7776(SB), Y5, Y7
+	VDIVPD      Y6, Y4, Y6
+	VDIVPD      Y7, Y5, Y7
+	VMULPD      Y6, Y6, Y8
+	VMULPD      Y7, Y7, Y9
+	VMOVUPS     vectorConstants<>+6752(SB), Y10
+	VFMADD231PD vectorConstants<>+6784(SB), Y8, Y10
+	VMOVUPS     vectorConstants<>+6752(SB), Y11
+	VFMADD231PD vectorConstants<>+6784(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6816(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6816(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6912(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6944(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6944(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7040(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7040(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7136(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7136(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7328(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7328(SB), Y9, Y11
+	VMULPD      Y10, Y8, Y8
+	VMULPD      Y11, Y9, Y9
+	VMULPD      Y4, Y4, Y10
+	VMULPD      Y5, Y5, Y11
+	VMULPD      vectorConstants<>+7200(SB), Y10, Y10
+	VMULPD      vectorConstants<>+7200(SB), Y11, Y11
+	VADDPD      Y8, Y10, Y8
+	VADDPD      Y9, Y11, Y9
+	VMULPD      vectorConstants<>+5952(SB), Y2, Y12
+	VMULPD      vectorConstants<>+5952(SB), Y3, Y13
+	VFMADD231PD Y8, Y6, Y12
+	VFMADD231PD Y9, Y7, Y13
+	VSUBPD      Y10, Y12, Y6
+	VSUBPD      Y11, Y13, Y7
+	VMULPD      vectorConstants<>+7360(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7360(SB), Y3, Y3
+	VADDPD      Y4, Y2, Y8
+	VADDPD      Y5, Y3, Y9
+	VSUBPD      Y2, Y8, Y2
+	VSUBPD      Y3, Y9, Y3
+	VSUBPD      Y2, Y4, Y2
+	VSUBPD      Y3, Y5, Y3
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y8, Y2
+	VADDPD      Y3, Y9, Y3
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y0, Y4
+	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y1, Y5
+	VBLENDVPD   Y4, Y2, Y0, Y2
+	VBLENDVPD   Y5, Y3, Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y4
+	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y1, Y5
+	VBLENDVPD   Y4, vectorConstants<>+8384(SB), Y2, Y2
+	VBLENDVPD   Y5, vectorConstants<>+8384(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y0, Y0
+	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y1, Y1
+	VBLENDVPD   Y0, vectorConstants<>+9248(SB), Y2, Y0
+	VBLENDVPD   Y1, vectorConstants<>+9248(SB), Y3, Y1
+	VMOVUPS     Y0, (CX)(BX*8)
+	VMOVUPS     Y1, 32(CX)(BX*8)
+	ADDQ        $0x08, BX
+	CMPQ        BX, AX
+	JLT         loop
+	VZEROUPPER
+	RET
+
+// func log1pFloat64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·log1pFloat64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS      vectorConstants<>+7680(SB), Y0
+	VADDPD       (DX)(BX*8), Y0, Y0
+	VMOVUPS      vectorConstants<>+7680(SB), Y1
+	VADDPD       32(DX)(BX*8), Y1, Y1
+	VMOVUPS      (DX)(BX*8), Y2
+	VMINPD       vectorConstants<>+7680(SB), Y2, Y2
+	VMOVUPS      32(DX)(BX*8), Y3
+	VMINPD       vectorConstants<>+7680(SB), Y3, Y3
+	VMOVUPS      (DX)(BX*8), Y4
+	VMAXPD       vectorConstants<>+7680(SB), Y4, Y4
+	VMOVUPS      32(DX)(BX*8), Y5
+	VMAXPD       vectorConstants<>+7680(SB), Y5, Y5
+	VSUBPD       Y4, Y0, Y4
+	VSUBPD       Y5, Y1, Y5
+	VSUBPD       Y4, Y2, Y2
+	VSUBPD       Y5, Y3, Y3
+	VPSUBQ       vectorConstants<>+7488(SB), Y0, Y4
+	VPSUBQ       vectorConstants<>+7488(SB), Y1, Y5
+	VPADDQ       vectorConstants<>+7776(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+7776(SB), Y5, Y5
+	VPSRLQ       $0x34, Y4, Y4
+	VPSRLQ       $0x34, Y5, Y5
+	VPSUBQ       vectorConstants<>+5824(SB), Y4, Y6
+	VPSUBQ       vectorConstants<>+5824(SB), Y5, Y7
+	VPSLLQ       $0x34, Y6, Y6
+	VPSLLQ       $0x34, Y7, Y7
+	VORPS        vectorConstants<>+8160(SB), Y4, Y4
+	VORPS        vectorConstants<>+8160(SB), Y5, Y5
+	VSUBPD       vectorConstants<>+8192(SB), Y4, Y4
+	VSUBPD       vectorConstants<>+8192(SB), Y5, Y5
+	VPSUBQ       Y6, Y0, Y8
+	VPSUBQ       Y7, Y1, Y9
+	VSUBPD       vectorConstants<>+7680(SB), Y8, Y8
+	VSUBPD       vectorConstants<>+7680(SB), Y9, Y9
+	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VPSUBQ       Y6, Y10, Y6
+	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VPSUBQ       Y7, Y10, Y7
+	VCMPPD       $0x11, vectorConstants<>+8320(SB), Y0, Y0
+	VCMPPD       $0x11, vectorConstants<>+8320(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5760(SB), Y10
+	VBLENDVPD    Y0, Y6, Y10, Y0
+	VMOVUPS      vectorConstants<>+5760(SB), Y6
+	VBLENDVPD    Y1, Y7, Y6, Y1
+	VMOVUPS      Y8, Y6
+	VFMADD231PD  Y0, Y2, Y6
+	VMOVUPS      Y9, Y7
+	VFMADD231PD  Y1, Y3, Y7
+	VSUBPD       Y6, Y8, Y8
+	VSUBPD       Y7, Y9, Y9
+	VFMADD231PD  Y0, Y2, Y8
+	VFMADD231PD  Y1, Y3, Y9
+	VFNMADD213PD Y8, Y6, Y8
+	VFNMADD213PD Y9, Y7, Y9
+	VADDPD       vectorConstants<>+7776(SB), Y6, Y0
+	VADDPD       vectorConstants<>+7776(SB), Y7, Y1
+	VDIVPD       Y0, Y6, Y0
+	VDIVPD       Y1, Y7, Y1
+	VMULPD       Y0, Y0, Y2
+	VMULPD       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+6752(SB), Y10
+	VFMADD231PD  vectorConstants<>+6784(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+6752(SB), Y11
+	VFMADD231PD  vectorConstants<>+6784(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+6816(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+6816(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+6912(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+6912(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+6944(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+6944(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7040(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7040(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7136(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7136(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7328(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7328(SB), Y3, Y11
+	VMULPD       Y10, Y2, Y2
+	VMULPD       Y11, Y3, Y3
+	VMULPD       Y6, Y6, Y10
+	VMULPD       Y7, Y7, Y11
+	VMULPD       vectorConstants<>+7200(SB), Y10, Y10
+	VMULPD       vectorConstants<>+7200(SB), Y11, Y11
+	VADDPD       Y2, Y10, Y2
+	VADDPD       Y3, Y11, Y3
+	VMULPD       vectorConstants<>+5952(SB), Y4, Y12
+	VMULPD       vectorConstants<>+5952(SB), Y5, Y13
+	VFMADD231PD  Y2, Y0, Y12
+	VFMADD231PD  Y3, Y1, Y13
+	VADDPD       Y8, Y12, Y0
+	VADDPD       Y9, Y13, Y1
+	VSUBPD       Y10, Y0, Y0
+	VSUBPD       Y11, Y1, Y1
+	VMULPD       vectorConstants<>+7360(SB), Y4, Y2
+	VMULPD       vectorConstants<>+7360(SB), Y5, Y3
+	VADDPD       Y6, Y2, Y4
+	VADDPD       Y7, Y3, Y5
+	VSUBPD       Y2, Y4, Y2
+	VSUBPD       Y3, Y5, Y3
+	VSUBPD       Y2, Y6, Y2
+	VSUBPD       Y3, Y7, Y3
+	VADDPD       Y0, Y2, Y0
+	VADDPD       Y1, Y3, Y1
+	VADDPD       Y0, Y4, Y0
+	VADDPD       Y1, Y5, Y1
+	VMOVUPS      (DX)(BX*8), Y2
+	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y2, Y2
+	VMOVUPS      32(DX)(BX*8), Y3
+	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y3, Y3
+	VMOVUPS      (DX)(BX*8), Y4
+	VBLENDVPD    Y2, Y0, Y4, Y0
+	VMOVUPS      32(DX)(BX*8), Y2
+	VBLENDVPD    Y3, Y1, Y2, Y1
+	VMOVUPS      (DX)(BX*8), Y2
+	VCMPPD       $0x11, vectorConstants<>+8960(SB), Y2, Y2
+	VMOVUPS      32(DX)(BX*8), Y3
+	VCMPPD       $0x11, vectorConstants<>+8960(SB), Y3, Y3
+	VBLENDVPD    Y2, vectorConstants<>+8384(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+8384(SB), Y1, Y1
+	VMOVUPS      (DX)(BX*8), Y2
+	VCMPPD       $0x00, vectorConstants<>+8960(SB), Y2, Y2
+	VMOVUPS      32(DX)(BX*8), Y3
+	VCMPPD       $0x00, vectorConstants<>+8960(SB), Y3, Y3
+	VBLENDVPD    Y2, vectorConstants<>+9248(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+9248(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+8448(SB), Y2
+	VANDPS       (DX)(BX*8), Y2, Y2
+	VMOVUPS      vectorConstants<>+8448(SB), Y3
+	VANDPS       32(DX)(BX*8), Y3, Y3
+	VORPS        Y2, Y0, Y0
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(BX*8)
+	VMOVUPS      Y1, 32(CX)(BX*8)
+	ADDQ         $0x08, BX
+	CMPQ         BX, AX
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func tanhFloat64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·tanhFloat64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS      (DX)(BX*8), Y0
+	VMOVUPS      32(DX)(BX*8), Y1
+	VANDPS       vectorConstants<>+8416(SB), Y0, Y2
+	VANDPS       vectorConstants<>+8416(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+8032(SB), Y4
+	VMINPD       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+8032(SB), Y4
+	VMINPD       Y3, Y4, Y3
+	VADDPD       Y2, Y2, Y2
+	VADDPD       Y3, Y3, Y3
+	VMULPD       vectorConstants<>+7712(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7712(SB), Y3, Y5
+	VROUNDPD     $0x08, Y4, Y4
+	VROUNDPD     $0x08, Y5, Y5
+	VFNMADD231PD vectorConstants<>+7360(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+7360(SB), Y5, Y3
+	VMOVUPS      Y2, Y6
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y6
+	VMOVUPS      Y3, Y7
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y7
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+6016(SB), Y8
+	VFMADD231PD  vectorConstants<>+5984(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+6016(SB), Y9
+	VFMADD231PD  vectorConstants<>+5984(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6048(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6048(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6080(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6080(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6112(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6112(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6176(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6176(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6336(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6336(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6464(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6464(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6592(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6592(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6880(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6880(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+7200(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+7200(SB), Y7, Y9
+	VMULPD       Y6, Y6, Y10
+	VMULPD       Y7, Y7, Y11
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y11, Y3
+	VADDPD       Y2, Y6, Y8
+	VADDPD       Y3, Y7, Y9
+	VSUBPD       Y6, Y8, Y6
+	VSUBPD       Y7, Y9, Y7
+	VSUBPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y3
+	VADDPD       vectorConstants<>+8256(SB), Y4, Y4
+	VADDPD       vectorConstants<>+8256(SB), Y5, Y5
+	VPSLLQ       $0x34, Y4, Y4
+	VPSLLQ       $0x34, Y5, Y5
+	VSUBPD       vectorConstants<>+7680(SB), Y4, Y6
+	VSUBPD       vectorConstants<>+7680(SB), Y5, Y7
+	VMOVUPS      Y6, Y10
+	VFMADD231PD  Y4, Y8, Y10
+	VMOVUPS      Y7, Y11
+	VFMADD231PD  Y5, Y9, Y11
+	VSUBPD       Y10, Y6, Y6
+	VSUBPD       Y11, Y7, Y7
+	VFMADD231PD  Y4, Y8, Y6
+	VFMADD231PD  Y5, Y9, Y7
+	VFMADD231PD  Y4, Y2, Y6
+	VFMADD231PD  Y5, Y3, Y7
+	VMINPD       vectorConstants<>+7776(SB), Y10, Y2
+	VMINPD       vectorConstants<>+7776(SB), Y11, Y3
+	VMOVUPS      vectorConstants<>+7776(SB), Y4
+	VMAXPD       Y10, Y4, Y4
+	VMOVUPS      vectorConstants<>+7776(SB), Y5
+	VMAXPD       Y11, Y5, Y5
+	VADDPD       Y2, Y4, Y8
+	VADDPD       Y3, Y5, Y9
+	VSUBPD       Y4, Y8, Y4
+	VSUBPD       Y5, Y9, Y5
+	VSUBPD       Y4, Y2, Y2
+	VSUBPD       Y5, Y3, Y3
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VMOVUPS      vectorConstants<>+7680(SB), Y4
+	VDIVPD       Y8, Y4, Y4
+	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VDIVPD       Y9, Y5, Y5
+	VMULPD       Y4, Y10, Y12
+	VMULPD       Y5, Y11, Y13
+	VFNMADD231PD Y8, Y12, Y10
+	VFNMADD231PD Y9, Y13, Y11
+	VADDPD       Y6, Y10, Y6
+	VADDPD       Y7, Y11, Y7
+	VFNMADD231PD Y2, Y12, Y6
+	VFNMADD231PD Y3, Y13, Y7
+	VFMADD231PD  Y4, Y6, Y12
+	VFMADD231PD  Y5, Y7, Y13
+	VANDPS       vectorConstants<>+8448(SB), Y0, Y0
+	VANDPS       vectorConstants<>+8448(SB), Y1, Y1
+	VORPS        Y0, Y12, Y0
+	VORPS        Y1, Y13, Y1
+	VMOVUPS      Y0, (CX)(BX*8)
+	VMOVUPS      Y1, 32(CX)(BX*8)
+	ADDQ         $0x08, BX
+	CMPQ         BX, AX
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func sigmoidFloat64AVX2(n int, dst *float64, a *float64, b *float64, c *float64, s *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidFloat64AVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ a+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VMOVUPS      vectorConstants<>+8448(SB), Y0
+	VORPS        (DX)(BX*8), Y0, Y0
+	VMOVUPS      vectorConstants<>+8448(SB), Y1
+	VORPS        32(DX)(BX*8), Y1, Y1
+	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMAXPD       Y0, Y2, Y0
+	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMAXPD       Y1, Y2, Y1
+	VMULPD       vectorConstants<>+7712(SB), Y0, Y2
+	VMULPD       vectorConstants<>+7712(SB), Y1, Y3
+	VROUNDPD     $0x08, Y2, Y2
+	VROUNDPD     $0x08, Y3, Y3
+	VFNMADD231PD vectorConstants<>+7360(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+7360(SB), Y3, Y1
+	VMOVUPS      Y0, Y4
+	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y4
+	VMOVUPS      Y1, Y5
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y5
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+6016(SB), Y6
+	VFMADD231PD  vectorConstants<>+5984(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+6016(SB), Y7
+	VFMADD231PD  vectorConstants<>+5984(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6048(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6048(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6080(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6080(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6112(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6112(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6176(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6176(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6336(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6336(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6464(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6592(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6592(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6880(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6880(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+7200(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+7200(SB), Y5, Y7
+	VMULPD       Y4, Y4, Y8
+	VMULPD       Y5, Y5, Y9
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y9, Y1
+	VADDPD       Y0, Y4, Y6
+	VADDPD       Y1, Y5, Y7
+	VSUBPD       Y4, Y6, Y4
+	VSUBPD       Y5, Y7, Y5
+	VSUBPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VMULPD       vectorConstants<>+7200(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7200(SB), Y3, Y5
+	VROUNDPD     $0x09, Y4, Y4
+	VROUNDPD     $0x09, Y5, Y5
+	VADDPD       vectorConstants<>+8256(SB), Y4, Y8
+	VADDPD       vectorConstants<>+8256(SB), Y5, Y9
+	VPSLLQ       $0x34, Y8, Y8
+	VPSLLQ       $0x34, Y9, Y9
+	VMOVUPS      Y8, Y10
+	VMOVUPS      Y8, Y10
+	VFMADD231PD  Y8, Y6, Y10
+	VMOVUPS      Y9, Y11
+	VMOVUPS      Y9, Y11
+	VFMADD231PD  Y9, Y7, Y11
+	VSUBPD       Y10, Y8, Y12
+	VSUBPD       Y11, Y9, Y13
+	VFMADD231PD  Y8, Y6, Y12
+	VFMADD231PD  Y9, Y7, Y13
+	VFMADD231PD  Y8, Y0, Y12
+	VFMADD231PD  Y9, Y1, Y13
+	VSUBPD       Y4, Y2, Y0
+	VSUBPD       Y5, Y3, Y1
+	VADDPD       vectorConstants<>+8256(SB), Y0, Y0
+	VADDPD       vectorConstants<>+8256(SB), Y1, Y1
+	VPSLLQ       $0x34, Y0, Y0
+	VPSLLQ       $0x34, Y1, Y1
+	VMOVUPS      vectorConstants<>+7680(SB), Y2
+	VFMADD231PD  Y0, Y10, Y2
+	VMOVUPS      vectorConstants<>+7680(SB), Y3
+	VFMADD231PD  Y1, Y11, Y3
+	VMOVUPS      vectorConstants<>+7680(SB), Y4
+	VSUBPD       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VSUBPD       Y3, Y5, Y5
+	VFMADD231PD  Y0, Y10, Y4
+	VFMADD231PD  Y1, Y11, Y5
+	VFMADD231PD  Y0, Y12, Y4
+	VFMADD231PD  Y1, Y13, Y5
+	VMOVUPS      (DX)(BX*8), Y6
+	VMOVUPS      vectorConstants<>+7680(SB), Y7
+	VBLENDVPD    Y6, Y10, Y7, Y6
+	VMOVUPS      32(DX)(BX*8), Y7
+	VMOVUPS      vectorConstants<>+7680(SB), Y8
+	VBLENDVPD    Y7, Y11, Y8, Y7
+	VMOVUPS      (DX)(BX*8), Y8
+	VMOVUPS      vectorConstants<>+5760(SB), Y9
+	VBLENDVPD    Y8, Y12, Y9, Y8
+	VMOVUPS      32(DX)(BX*8), Y9
+	VMOVUPS      vectorConstants<>+5760(SB), Y10
+	VBLENDVPD    Y9, Y13, Y10, Y9
+	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VDIVPD       Y2, Y10, Y10
+	VMOVUPS      vectorConstants<>+7680(SB), Y11
+	VDIVPD       Y3, Y11, Y11
+	VMULPD       Y10, Y6, Y12
+	VMULPD       Y11, Y7, Y13
+	VFNMADD231PD Y2, Y12, Y6
+	VFNMADD231PD Y3, Y13, Y7
+	VADDPD       Y8, Y6, Y2
+	VADDPD       Y9, Y7, Y3
+	VFNMADD231PD Y4, Y12, Y2
+	VFNMADD231PD Y5, Y13, Y3
+	VFMADD231PD  Y10, Y2, Y12
+	VFMADD231PD  Y11, Y3, Y13
+	VMOVUPS      (DX)(BX*8), Y2
+	VCMPPD       $0x11, vectorConstants<>+9184(SB), Y2, Y2
+	VMOVUPS      32(DX)(BX*8), Y3
+	VCMPPD       $0x11, vectorConstants<>+9184(SB), Y3, Y3
+	VMOVUPS      (DX)(BX*8), Y4
+	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VBLENDVPD    Y4, Y0, Y5, Y0
+	VMOVUPS      32(DX)(BX*8), Y4
+	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VBLENDVPD    Y4, Y1, Y5, Y1
+	VBLENDVPD    Y2, vectorConstants<>+5760(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+5760(SB), Y1, Y1
+	VMULPD       Y0, Y12, Y0
+	VMULPD       Y1, Y13, Y1
+	VMOVUPS      Y0, (CX)(BX*8)
+	VMOVUPS      Y1, 32(CX)(BX*8)
+	ADDQ         $0x08, BX
+	CMPQ         BX, AX
+	JLT          loop
 	VZEROUPPER
 	RET

@@ -4,7 +4,7 @@ package cpu
 
 import "math"
 
-// Numbers of the functions below.
+// Numbers of the functions of float32 below.
 const (
 	fnExp              functionID = iota // e to the power of a
 	fnExp2                               // 2 to the power of a
@@ -44,6 +44,7 @@ const (
 	fnLogAddExp                          // log(exp(a)+exp(b))
 	fnLogAddExpGrad                      // a times the derivative of logAddExp(b, c) by b
 	fnLgamma                             // log(|gamma(a)|)
+	fnDigamma                            // the derivative of lgamma
 	fnFmod                               // what is left of a/b, with the sign of a
 	fnRemainder                          // what is left of a/b, with the sign of b
 	fnFloorDivide                        // a/b rounded down
@@ -169,6 +170,7 @@ var functionNames = [functionCount]string{
 	fnLogAddExp:        "logAddExp",
 	fnLogAddExpGrad:    "logAddExpGrad",
 	fnLgamma:           "lgamma",
+	fnDigamma:          "digamma",
 	fnFmod:             "fmod",
 	fnRemainder:        "remainder",
 	fnFloorDivide:      "floorDivide",
@@ -332,6 +334,8 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		logAddExpGradLoop(dst, a, b, c, s)
 	case fnLgamma:
 		lgammaLoop(dst, a, b, c, s)
+	case fnDigamma:
+		digammaLoop(dst, a, b, c, s)
 	case fnFmod:
 		fmodLoop(dst, a, b, c, s)
 	case fnRemainder:
@@ -496,6 +500,45 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		acoshGradLoop(dst, a, b, c, s)
 	case fnAtanhGrad:
 		atanhGradLoop(dst, a, b, c, s)
+	}
+}
+
+// Numbers of the functions of float64 below.
+const (
+	fnExpFloat64     wideFunctionID = iota // e to the power of a
+	fnExpm1Float64                         // exp(a)-1
+	fnLogFloat64                           // the natural logarithm
+	fnLog1pFloat64                         // log(1+a)
+	fnTanhFloat64                          // the hyperbolic tangent
+	fnSigmoidFloat64                       // 1/(1+exp(-a))
+	wideFunctionCount
+)
+
+// wideFunctionNames are for tests.
+var wideFunctionNames = [wideFunctionCount]string{
+	fnExpFloat64:     "expFloat64",
+	fnExpm1Float64:   "expm1Float64",
+	fnLogFloat64:     "logFloat64",
+	fnLog1pFloat64:   "log1pFloat64",
+	fnTanhFloat64:    "tanhFloat64",
+	fnSigmoidFloat64: "sigmoidFloat64",
+}
+
+// plainWideFunction is a function in Go: dst = f(a, b, c). Inputs that there are have the length of dst, which may be one of them.
+func plainWideFunction(f wideFunctionID, dst, a, b, c []float64, s *functionScalars) {
+	switch f {
+	case fnExpFloat64:
+		expFloat64Loop(dst, a, b, c, s)
+	case fnExpm1Float64:
+		expm1Float64Loop(dst, a, b, c, s)
+	case fnLogFloat64:
+		logFloat64Loop(dst, a, b, c, s)
+	case fnLog1pFloat64:
+		log1pFloat64Loop(dst, a, b, c, s)
+	case fnTanhFloat64:
+		tanhFloat64Loop(dst, a, b, c, s)
+	case fnSigmoidFloat64:
+		sigmoidFloat64Loop(dst, a, b, c, s)
 	}
 }
 
@@ -2433,6 +2476,120 @@ func lgammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
 	}
 }
 
+// digammaElement is the derivative of lgamma.
+func digammaElement(a float32) float32 {
+	v0 := float64(a)
+	v2 := 1 - v0
+	v3 := pick[float64](math.Signbit(float64(v0)), v2, v0)
+	v5 := v3 < 6
+	v6 := v3 + 6
+	v7 := pick[float64](v5, v6, v3)
+	v8 := math.Float64bits(v7)
+	v10 := v8 - 0x3fe6a09e667f3bcd
+	v12 := v10 + 0x4000000000000000
+	v13 := v12 >> 52
+	v15 := v13 - 0x400
+	v16 := v15 << 52
+	v17 := v8 - v16
+	v18 := math.Float64frombits(v17)
+	v19 := v18 - 1
+	v21 := v19 + 2
+	v22 := v19 / v21
+	v23 := float64(v22 * v22)
+	v26 := fma64(0.14494223373664225, v23, 0.1312307714908229)
+	v28 := fma64(v26, v23, 0.15392168791213612)
+	v30 := fma64(v28, v23, 0.18181675875851955)
+	v32 := fma64(v30, v23, 0.2222222363518872)
+	v34 := fma64(v32, v23, 0.2857142856464474)
+	v36 := fma64(v34, v23, 0.4000000000001234)
+	v38 := fma64(v36, v23, 0.6666666666666666)
+	v39 := float64(v23 * v38)
+	v40 := float64(v19 * v19)
+	v42 := float64(v40 * 0.5)
+	v43 := v42 + v39
+	v45 := v13 | 0x4330000000000000
+	v46 := math.Float64frombits(v45)
+	v48 := v46 - 4.50359962737152e+15
+	v50 := float64(v48 * 7.440617110012397e-11)
+	v51 := fma64(v22, v43, v50)
+	v52 := v51 - v42
+	v54 := float64(v48 * 0.6931471804855391)
+	v55 := v54 + v19
+	v56 := v55 - v54
+	v57 := v19 - v56
+	v58 := v57 + v52
+	v59 := v55 + v58
+	v60 := 1 / v7
+	v61 := float64(v60 * v60)
+	v64 := fma64(-0.4432598039215686, v61, 0.08333333333333333)
+	v66 := fma64(v64, v61, -0.021092796092796094)
+	v68 := fma64(v66, v61, 0.007575757575757576)
+	v70 := fma64(v68, v61, -0.004166666666666667)
+	v72 := fma64(v70, v61, 0.003968253968253968)
+	v74 := fma64(v72, v61, -0.008333333333333333)
+	v75 := fma64(v74, v61, 0.08333333333333333)
+	v76 := float64(v60 * 0.5)
+	v77 := fma64(v61, v75, v76)
+	v78 := v59 - v77
+	v79 := v3 + 1
+	v80 := fma64(1, v79, v3)
+	v81 := float64(v3 * v79)
+	v82 := v3 + 2
+	v83 := fma64(v80, v82, v81)
+	v84 := float64(v81 * v82)
+	v86 := v3 + 3
+	v87 := fma64(v83, v86, v84)
+	v88 := float64(v84 * v86)
+	v90 := v3 + 4
+	v91 := fma64(v87, v90, v88)
+	v92 := float64(v88 * v90)
+	v94 := v3 + 5
+	v95 := fma64(v91, v94, v92)
+	v96 := float64(v92 * v94)
+	v97 := v95 / v96
+	v99 := pick[float64](v5, v97, 0)
+	v100 := v78 - v99
+	v101 := float64(math.RoundToEven(float64(v0)))
+	v102 := v0 - v101
+	v103 := math.Float64bits(v102)
+	v104 := v102 == 0
+	v105 := maskBits64(v104)
+	v106 := math.Float64bits(v0)
+	v108 := v106 & 0x8000000000000000
+	v109 := v105 & v108
+	v110 := v103 | v109
+	v111 := math.Float64frombits(v110)
+	v112 := float64(v111 * v111)
+	v115 := fma64(0.0018399894372694043, v112, -0.02577631642731586)
+	v117 := fma64(v115, v112, 0.2353254365877112)
+	v119 := fma64(v117, v112, -1.33526231526157)
+	v121 := fma64(v119, v112, 4.0587121075374375)
+	v123 := fma64(v121, v112, -4.93480220024985)
+	v125 := fma64(v123, v112, 0.9999999999992479)
+	v128 := fma64(-0.002237178600214795, v112, 0.02611743763397087)
+	v130 := fma64(v128, v112, -0.19074789529025588)
+	v132 := fma64(v130, v112, 0.8117421954830587)
+	v134 := fma64(v132, v112, -1.64493406192812)
+	v136 := fma64(v134, v112, 0.9999999999829191)
+	v137 := float64(v111 * v136)
+	v138 := v125 / v137
+	v139 := v100 - v138
+	v140 := v0 < 0
+	v141 := v104 && v140
+	v143 := pick[float64](v141, math.Float64frombits(0x7ff8000000000001), v139)
+	v144 := pick[float64](math.Signbit(float64(v0)), v143, v100)
+	v146 := v0 == math.Float64frombits(0x7ff0000000000000)
+	v147 := pick[float64](v146, v0, v144)
+	return float32(v147)
+}
+
+func digammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = digammaElement(a[i])
+	}
+}
+
 // fmodElement is what is left of a/b, with the sign of a.
 func fmodElement(a, b float32) float32 {
 	v0 := a
@@ -4341,12 +4498,17 @@ func absLoop(dst, a, _, _ []float32, _ *functionScalars) {
 // signElement is 1, 0 or -1.
 func signElement(a float32) float32 {
 	v0 := a
-	v3 := v0 > 0
-	v4 := pick[float32](v3, 1, 0)
-	v5 := v0 < 0
-	v6 := pick[float32](v5, 1, 0)
-	v7 := v4 - v6
-	return v7
+	v2 := v0 > 0
+	v3 := maskBits32(v2)
+	v5 := math.Float32bits(1)
+	v6 := v3 & v5
+	v7 := math.Float32frombits(v6)
+	v8 := v0 < 0
+	v9 := maskBits32(v8)
+	v10 := v9 & v5
+	v11 := math.Float32frombits(v10)
+	v12 := v7 - v11
+	return v12
 }
 
 func signLoop(dst, a, _, _ []float32, _ *functionScalars) {
@@ -5089,5 +5251,367 @@ func atanhGradLoop(dst, a, b, _ []float32, _ *functionScalars) {
 	b = b[:len(dst)]
 	for i := range dst {
 		dst[i] = atanhGradElement(a[i], b[i])
+	}
+}
+
+// expFloat64Element is e to the power of a.
+func expFloat64Element(a float64) float64 {
+	v0 := a
+	v3 := most64(-746, v0)
+	v4 := least64(710, v3)
+	v6 := float64(v4 * 1.4426950408889634)
+	v7 := float64(math.RoundToEven(float64(v6)))
+	v9 := fnma64(v7, 0.6931471804855391, v4)
+	v11 := fnma64(v7, 7.440617110012397e-11, v9)
+	v12 := v9 - v11
+	v13 := fnma64(v7, 7.440617110012397e-11, v12)
+	v16 := fma64(2.0914059220235004e-09, v11, 2.510043480954599e-08)
+	v18 := fma64(v16, v11, 2.7557276191382524e-07)
+	v20 := fma64(v18, v11, 2.7557268356217503e-06)
+	v22 := fma64(v20, v11, 2.4801587322483025e-05)
+	v24 := fma64(v22, v11, 0.00019841269863120472)
+	v26 := fma64(v24, v11, 0.0013888888888885027)
+	v28 := fma64(v26, v11, 0.008333333333330048)
+	v30 := fma64(v28, v11, 0.04166666666666667)
+	v32 := fma64(v30, v11, 0.16666666666666669)
+	v34 := fma64(v32, v11, 0.5)
+	v35 := float64(v11 * v11)
+	v36 := fma64(v35, v34, v13)
+	v37 := v11 + v36
+	v38 := float64(v7 * 0.5)
+	v39 := float64(math.Floor(float64(v38)))
+	v41 := v39 + 6.755399441056767e+15
+	v42 := math.Float64bits(v41)
+	v43 := v42 << 52
+	v44 := math.Float64frombits(v43)
+	v45 := fma64(v37, v44, v44)
+	v46 := v7 - v39
+	v47 := v46 + 6.755399441056767e+15
+	v48 := math.Float64bits(v47)
+	v49 := v48 << 52
+	v50 := math.Float64frombits(v49)
+	v51 := float64(v45 * v50)
+	return v51
+}
+
+func expFloat64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = expFloat64Element(a[i])
+	}
+}
+
+// expm1Float64Element is exp(a)-1.
+func expm1Float64Element(a float64) float64 {
+	v0 := a
+	v3 := most64(-40, v0)
+	v4 := least64(710, v3)
+	v6 := float64(v4 * 1.4426950408889634)
+	v7 := float64(math.RoundToEven(float64(v6)))
+	v9 := fnma64(v7, 0.6931471804855391, v4)
+	v11 := fnma64(v7, 7.440617110012397e-11, v9)
+	v12 := v9 - v11
+	v13 := fnma64(v7, 7.440617110012397e-11, v12)
+	v16 := fma64(2.0914059220235004e-09, v11, 2.510043480954599e-08)
+	v18 := fma64(v16, v11, 2.7557276191382524e-07)
+	v20 := fma64(v18, v11, 2.7557268356217503e-06)
+	v22 := fma64(v20, v11, 2.4801587322483025e-05)
+	v24 := fma64(v22, v11, 0.00019841269863120472)
+	v26 := fma64(v24, v11, 0.0013888888888885027)
+	v28 := fma64(v26, v11, 0.008333333333330048)
+	v30 := fma64(v28, v11, 0.04166666666666667)
+	v32 := fma64(v30, v11, 0.16666666666666669)
+	v34 := fma64(v32, v11, 0.5)
+	v35 := float64(v11 * v11)
+	v36 := fma64(v35, v34, v13)
+	v37 := v11 + v36
+	v39 := v7 - 1
+	v41 := v39 + 6.755399441056767e+15
+	v42 := math.Float64bits(v41)
+	v43 := v42 << 52
+	v44 := math.Float64frombits(v43)
+	v45 := v44 - 0.5
+	v46 := fma64(v37, v44, v45)
+	v47 := math.Float64bits(v0)
+	v49 := v47 & 0x7fffffffffffffff
+	v50 := math.Float64frombits(v49)
+	v52 := v50 < 5.551115123125783e-17
+	v53 := v46 + v46
+	v54 := pick[float64](v52, v0, v53)
+	return v54
+}
+
+func expm1Float64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = expm1Float64Element(a[i])
+	}
+}
+
+// logFloat64Element is the natural logarithm.
+func logFloat64Element(a float64) float64 {
+	v0 := a
+	v2 := v0 < 2.2250738585072014e-308
+	v4 := float64(v0 * 1.8014398509481984e+16)
+	v5 := pick[float64](v2, v4, v0)
+	v6 := math.Float64bits(v5)
+	v8 := v6 - 0x3fe6a09e667f3bcd
+	v10 := v8 + 0x4000000000000000
+	v11 := v10 >> 52
+	v13 := v11 - 0x400
+	v14 := v13 << 52
+	v16 := v11 | 0x4330000000000000
+	v17 := math.Float64frombits(v16)
+	v19 := v17 - 4.50359962737152e+15
+	v20 := v6 - v14
+	v21 := math.Float64frombits(v20)
+	v23 := v21 - 1
+	v24 := maskBits64(v2)
+	v26 := math.Float64bits(54)
+	v27 := v24 & v26
+	v28 := math.Float64frombits(v27)
+	v29 := v19 - v28
+	v31 := v23 + 2
+	v32 := v23 / v31
+	v33 := float64(v32 * v32)
+	v36 := fma64(0.14494223373664225, v33, 0.1312307714908229)
+	v38 := fma64(v36, v33, 0.15392168791213612)
+	v40 := fma64(v38, v33, 0.18181675875851955)
+	v42 := fma64(v40, v33, 0.2222222363518872)
+	v44 := fma64(v42, v33, 0.2857142856464474)
+	v46 := fma64(v44, v33, 0.4000000000001234)
+	v48 := fma64(v46, v33, 0.6666666666666666)
+	v49 := float64(v33 * v48)
+	v50 := float64(v23 * v23)
+	v52 := float64(v50 * 0.5)
+	v53 := v52 + v49
+	v55 := float64(v29 * 7.440617110012397e-11)
+	v56 := fma64(v32, v53, v55)
+	v57 := v56 - v52
+	v59 := float64(v29 * 0.6931471804855391)
+	v60 := v59 + v23
+	v61 := v60 - v59
+	v62 := v23 - v61
+	v63 := v62 + v57
+	v64 := v60 + v63
+	v67 := v0 < math.Float64frombits(0x7ff0000000000000)
+	v68 := pick[float64](v67, v64, v0)
+	v69 := v0 < 0
+	v71 := pick[float64](v69, math.Float64frombits(0x7ff8000000000001), v68)
+	v72 := v0 == 0
+	v74 := pick[float64](v72, math.Float64frombits(0xfff0000000000000), v71)
+	return v74
+}
+
+func logFloat64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = logFloat64Element(a[i])
+	}
+}
+
+// log1pFloat64Element is log(1+a).
+func log1pFloat64Element(a float64) float64 {
+	v0 := a
+	v2 := v0 + 1
+	v3 := least64(v0, 1)
+	v4 := most64(v0, 1)
+	v5 := v2 - v4
+	v6 := v3 - v5
+	v7 := math.Float64bits(v2)
+	v9 := v7 - 0x3fe6a09e667f3bcd
+	v11 := v9 + 0x4000000000000000
+	v12 := v11 >> 52
+	v14 := v12 - 0x400
+	v15 := v14 << 52
+	v17 := v12 | 0x4330000000000000
+	v18 := math.Float64frombits(v17)
+	v20 := v18 - 4.50359962737152e+15
+	v21 := v7 - v15
+	v22 := math.Float64frombits(v21)
+	v23 := v22 - 1
+	v25 := 0x3ff0000000000000 - v15
+	v26 := math.Float64frombits(v25)
+	v28 := v2 < 1.152921504606847e+18
+	v30 := pick[float64](v28, v26, 0)
+	v31 := fma64(v6, v30, v23)
+	v32 := v23 - v31
+	v33 := fma64(v6, v30, v32)
+	v34 := fnma64(v33, v31, v33)
+	v36 := v31 + 2
+	v37 := v31 / v36
+	v38 := float64(v37 * v37)
+	v41 := fma64(0.14494223373664225, v38, 0.1312307714908229)
+	v43 := fma64(v41, v38, 0.15392168791213612)
+	v45 := fma64(v43, v38, 0.18181675875851955)
+	v47 := fma64(v45, v38, 0.2222222363518872)
+	v49 := fma64(v47, v38, 0.2857142856464474)
+	v51 := fma64(v49, v38, 0.4000000000001234)
+	v53 := fma64(v51, v38, 0.6666666666666666)
+	v54 := float64(v38 * v53)
+	v55 := float64(v31 * v31)
+	v57 := float64(v55 * 0.5)
+	v58 := v57 + v54
+	v60 := float64(v20 * 7.440617110012397e-11)
+	v61 := fma64(v37, v58, v60)
+	v62 := v61 + v34
+	v63 := v62 - v57
+	v65 := float64(v20 * 0.6931471804855391)
+	v66 := v65 + v31
+	v67 := v66 - v65
+	v68 := v31 - v67
+	v69 := v68 + v63
+	v70 := v66 + v69
+	v73 := v0 < math.Float64frombits(0x7ff0000000000000)
+	v74 := pick[float64](v73, v70, v0)
+	v75 := v0 < -1
+	v77 := pick[float64](v75, math.Float64frombits(0x7ff8000000000001), v74)
+	v78 := v0 == -1
+	v80 := pick[float64](v78, math.Float64frombits(0xfff0000000000000), v77)
+	v81 := math.Float64bits(v0)
+	v83 := v81 & 0x8000000000000000
+	v84 := math.Float64bits(v80)
+	v85 := v84 | v83
+	v86 := math.Float64frombits(v85)
+	return v86
+}
+
+func log1pFloat64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = log1pFloat64Element(a[i])
+	}
+}
+
+// tanhFloat64Element is the hyperbolic tangent.
+func tanhFloat64Element(a float64) float64 {
+	v0 := a
+	v2 := math.Float64bits(v0)
+	v4 := v2 & 0x7fffffffffffffff
+	v5 := math.Float64frombits(v4)
+	v6 := least64(22, v5)
+	v7 := v6 + v6
+	v9 := float64(v7 * 1.4426950408889634)
+	v10 := float64(math.RoundToEven(float64(v9)))
+	v12 := fnma64(v10, 0.6931471804855391, v7)
+	v14 := fnma64(v10, 7.440617110012397e-11, v12)
+	v15 := v12 - v14
+	v16 := fnma64(v10, 7.440617110012397e-11, v15)
+	v19 := fma64(2.0914059220235004e-09, v14, 2.510043480954599e-08)
+	v21 := fma64(v19, v14, 2.7557276191382524e-07)
+	v23 := fma64(v21, v14, 2.7557268356217503e-06)
+	v25 := fma64(v23, v14, 2.4801587322483025e-05)
+	v27 := fma64(v25, v14, 0.00019841269863120472)
+	v29 := fma64(v27, v14, 0.0013888888888885027)
+	v31 := fma64(v29, v14, 0.008333333333330048)
+	v33 := fma64(v31, v14, 0.04166666666666667)
+	v35 := fma64(v33, v14, 0.16666666666666669)
+	v37 := fma64(v35, v14, 0.5)
+	v38 := float64(v14 * v14)
+	v39 := fma64(v38, v37, v16)
+	v40 := v14 + v39
+	v41 := v40 - v14
+	v42 := v39 - v41
+	v46 := v10 + 6.755399441056767e+15
+	v47 := math.Float64bits(v46)
+	v48 := v47 << 52
+	v49 := math.Float64frombits(v48)
+	v50 := v49 - 1
+	v51 := fma64(v40, v49, v50)
+	v52 := v50 - v51
+	v53 := fma64(v40, v49, v52)
+	v54 := fma64(v42, v49, v53)
+	v55 := least64(v51, 2)
+	v56 := most64(2, v51)
+	v57 := v56 + v55
+	v58 := v57 - v56
+	v59 := v55 - v58
+	v60 := v59 + v54
+	v61 := 1 / v57
+	v62 := float64(v51 * v61)
+	v63 := fnma64(v62, v57, v51)
+	v64 := v63 + v54
+	v65 := fnma64(v62, v60, v64)
+	v66 := fma64(v65, v61, v62)
+	v68 := v2 & 0x8000000000000000
+	v69 := math.Float64bits(v66)
+	v70 := v69 | v68
+	v71 := math.Float64frombits(v70)
+	return v71
+}
+
+func tanhFloat64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = tanhFloat64Element(a[i])
+	}
+}
+
+// sigmoidFloat64Element is 1/(1+exp(-a)).
+func sigmoidFloat64Element(a float64) float64 {
+	v0 := a
+	v2 := math.Float64bits(v0)
+	v4 := v2 | 0x8000000000000000
+	v5 := math.Float64frombits(v4)
+	v6 := most64(-746, v5)
+	v8 := float64(v6 * 1.4426950408889634)
+	v9 := float64(math.RoundToEven(float64(v8)))
+	v11 := fnma64(v9, 0.6931471804855391, v6)
+	v13 := fnma64(v9, 7.440617110012397e-11, v11)
+	v14 := v11 - v13
+	v15 := fnma64(v9, 7.440617110012397e-11, v14)
+	v18 := fma64(2.0914059220235004e-09, v13, 2.510043480954599e-08)
+	v20 := fma64(v18, v13, 2.7557276191382524e-07)
+	v22 := fma64(v20, v13, 2.7557268356217503e-06)
+	v24 := fma64(v22, v13, 2.4801587322483025e-05)
+	v26 := fma64(v24, v13, 0.00019841269863120472)
+	v28 := fma64(v26, v13, 0.0013888888888885027)
+	v30 := fma64(v28, v13, 0.008333333333330048)
+	v32 := fma64(v30, v13, 0.04166666666666667)
+	v34 := fma64(v32, v13, 0.16666666666666669)
+	v36 := fma64(v34, v13, 0.5)
+	v37 := float64(v13 * v13)
+	v38 := fma64(v37, v36, v15)
+	v39 := v13 + v38
+	v40 := v39 - v13
+	v41 := v38 - v40
+	v42 := float64(v9 * 0.5)
+	v43 := float64(math.Floor(float64(v42)))
+	v45 := v43 + 6.755399441056767e+15
+	v46 := math.Float64bits(v45)
+	v47 := v46 << 52
+	v48 := math.Float64frombits(v47)
+	v49 := fma64(v39, v48, v48)
+	v50 := v48 - v49
+	v51 := fma64(v39, v48, v50)
+	v52 := fma64(v41, v48, v51)
+	v53 := v9 - v43
+	v54 := v53 + 6.755399441056767e+15
+	v55 := math.Float64bits(v54)
+	v56 := v55 << 52
+	v57 := math.Float64frombits(v56)
+	v59 := fma64(v49, v57, 1)
+	v60 := 1 - v59
+	v61 := fma64(v49, v57, v60)
+	v62 := fma64(v52, v57, v61)
+	v63 := pick[float64](math.Signbit(float64(v0)), v49, 1)
+	v65 := pick[float64](math.Signbit(float64(v0)), v52, 0)
+	v66 := 1 / v59
+	v67 := float64(v63 * v66)
+	v68 := fnma64(v67, v59, v63)
+	v69 := v68 + v65
+	v70 := fnma64(v67, v62, v69)
+	v71 := fma64(v70, v66, v67)
+	v73 := v0 < -709.782712893384
+	v74 := pick[float64](math.Signbit(float64(v0)), v57, 1)
+	v75 := pick[float64](v73, 0, v74)
+	v76 := float64(v71 * v75)
+	return v76
+}
+
+func sigmoidFloat64Loop(dst, a, _, _ []float64, _ *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = sigmoidFloat64Element(a[i])
 	}
 }

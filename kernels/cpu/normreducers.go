@@ -128,8 +128,11 @@ func logSumExpReducer[T float]() reducer[T, exps, T] {
 				acc[i] = acc[i].with(float64(row[i]), 1, exp)
 			}
 		},
-		join:   func(a, b exps) exps { return a.with(b.most, b.sum, exp) },
-		finish: func(acc exps, _ int) T { return T(acc.most + math.Log(acc.sum)) },
+		merges:   mergeExpRows[T],
+		twice:    true,
+		spoilt:   spoiltExps,
+		join:     func(a, b exps) exps { return a.with(b.most, b.sum, exp) },
+		finishes: logsOfExps[T],
 	}
 }
 
@@ -143,6 +146,39 @@ func expsRelative[T float](v []T, m T) (sum float64) {
 		v = v[n:]
 	}
 	return sum
+}
+
+// mergeExpRows takes in fours of rows, ld apart, by two passes: for the greatest of each column, and for the sum of exponentials relative to it. What the columns have come
+// to before is rescaled in float64, so that the errors of that do not add up.
+func mergeExpRows[T float](acc []exps, rows []T, ld, fours int) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	n := len(acc)
+	most, below := scratchBuffer[T](s, 0, n), scratchBuffer[T](s, 1, n)
+	sums := scratchBuffer[float64](s, 2, n)
+	for i, a := range acc {
+		most[i] = T(a.most) // one of its type
+	}
+	for k := 0; k < fours; {
+		together := min(fours-k, foursTogether(ld*sizeOf(most[0])))
+		mergeMaxes(most, rows[4*k*ld:], ld, together)
+		k += together
+	}
+	for i, m := range most {
+		sums[i] = acc[i].most - float64(m)
+	}
+	exponentials(sums)
+	for i, a := range acc {
+		sums[i] *= a.sum
+	}
+	for k := range 4 * fours {
+		subSlices(below, rows[k*ld:][:n], most)
+		exponentials(below)
+		mergeFloats(sums, below)
+	}
+	for i, m := range most {
+		acc[i] = exps{float64(m), sums[i]}
+	}
 }
 
 // mergeExps takes in one exponential for each sum: of numbers that are not above the greatest so far by vectors, and the few that are one by one, so that the
@@ -167,6 +203,34 @@ func mergeExps(acc []exps, row []float32) {
 		}
 		acc, row = acc[n:], row[n:]
 	}
+}
+
+// logsOfExps are the logarithms of sums of exponentials.
+func logsOfExps[T float](results []T, acc []exps) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	for len(acc) > 0 {
+		n := min(len(acc), chunk)
+		logs := scratchBuffer[float64](s, 0, n)
+		for i := range logs {
+			logs[i] = acc[i].sum
+		}
+		applyWide(fnLogFloat64, logs, logs, nil, nil, nil)
+		for i, v := range logs {
+			results[i] = T(acc[i].most + v)
+		}
+		results, acc = results[n:], acc[n:]
+	}
+}
+
+// spoiltExps reports whether a sum is not finite: differences of infinities are no numbers, so that those rows are for the rules of with.
+func spoiltExps(acc []exps) bool {
+	for _, a := range acc {
+		if a.sum-a.sum != 0 || a.most-a.most != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func reduceNormRows() []op.Row {

@@ -18,8 +18,9 @@ type reducer[T, A, D any] struct {
 	start A
 	fold  func(acc A, v []T) A   // takes in a slice
 	merge func(acc []A, row []T) // acc[i] takes in row[i]
-	// merges is nil, or takes in rows[i], rows[ld+i] and so on of fours of rows
+	// merges is nil, or takes in rows[i], rows[ld+i] and so on of fours of rows: no more of them than foursTogether, unless it goes over them more than once
 	merges func(acc []A, rows []T, ld, fours int)
+	twice  bool
 	// spoilt is nil, or reports whether rows that went in by merges must go in once more, one by one
 	spoilt func(acc []A) bool
 	// folds is nil, or sets acc[i] to what start and the n elements of v from i*ld on fold to, and reports whether it did
@@ -27,6 +28,8 @@ type reducer[T, A, D any] struct {
 	join   func(a, b A) A           // a stands for earlier elements than b
 	joins  func(acc, later []A)     // nil, or joins each
 	finish func(acc A, count int) D // count is the number of elements reduced
+	// finishes is nil, or sets all results in place of finish
+	finishes func(results []D, acc []A)
 }
 
 // reduction is one call in work.
@@ -118,8 +121,12 @@ func (r *reduction[T, A, D]) partials(n int) []A {
 // put writes the results of outputs that lie side by side in the kept dimensions.
 func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) {
 	results := scratchBuffer[D](s, 0, len(acc))
-	for i, a := range acc {
-		results[i] = r.finish(a, r.cut.Total)
+	if r.finishes != nil {
+		r.finishes(results, acc)
+	} else {
+		for i, a := range acc {
+			results[i] = r.finish(a, r.cut.Total)
+		}
 	}
 	r.out.store(p, stride, results)
 }

@@ -112,7 +112,11 @@ func (r *reduction[T, A, D]) mergeGroup(acc []A, w *walk, in device.Ptr, stride,
 func (r *reduction[T, A, D]) mergeRows(acc []A, w *walk, in device.Ptr, stride, rows int, fours bool, s *scratch) {
 	for rows > 0 {
 		p, step := w.at(0)
-		if n := min(rows, w.inner()-w.col, 4*foursTogether(step*r.in.size)) / 4; fours && n > 0 && step >= 0 {
+		n := min(rows, w.inner()-w.col) / 4
+		if !r.twice {
+			n = min(n, foursTogether(step*r.in.size))
+		}
+		if fours && n > 0 && step >= 0 {
 			r.merges(acc, slice[T](in+p, (4*n-1)*step+len(acc)), step, n)
 			w.skip(4 * n)
 			rows -= 4 * n

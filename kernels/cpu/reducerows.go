@@ -57,17 +57,24 @@ func spoiltSums(acc []float64) bool {
 }
 
 func mergeMaxes[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, mergeMax[T])
+	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, vector.mergeMaxesWide, mergeMax[T])
 }
 
 func mergeMins[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMins, mergeMin[T])
+	mergeMost(acc, rows, ld, fours, vector.mergeMins, vector.mergeMinsWide, mergeMin[T])
 }
 
-func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), one func(acc, row []T)) {
+func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), wide func(fours, n int, acc, rows *float64, ld int),
+	one func(acc, row []T),
+) {
 	if f, ok := any(acc).([]float32); ok && all != nil && len(f) >= 8 {
 		n := len(f) &^ 7
 		all(fours, n, &f[0], &any(rows).([]float32)[0], 4*ld)
+		acc, rows = acc[n:], rows[n:]
+	}
+	if f, ok := any(acc).([]float64); ok && wide != nil && len(f) >= 4 {
+		n := len(f) &^ 3
+		wide(fours, n, &f[0], &any(rows).([]float64)[0], 8*ld)
 		acc, rows = acc[n:], rows[n:]
 	}
 	for k := 0; k < 4*fours && len(acc) > 0; k++ {

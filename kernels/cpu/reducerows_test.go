@@ -53,11 +53,17 @@ func TestSum_AlongRowsBeyondTheRangeOfFourIsThatOfAll(t *testing.T) {
 
 func TestReductions_ByColumnsTakeAllRowsAtEachDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
-	for _, pitch := range []int{24, 64, 128, 1024, 2048, 1040} { // of which fours go in together by two and up to sixteen
-		const rows, columns = 141, 24
-		in := viewOf(t, dtype.Float32, mixed(rows*pitch, rng, false), rows, pitch)
+	for _, pitch := range []int{27, 64, 128, 1024, 2048, 1040} { // of which fours go in together by two and up to sixteen
+		const rows, columns = 141, 27
+		x := mixed(rows*pitch, rng, false)
+		in := viewOf(t, dtype.Float32, x, rows, pitch)
 		in.Shape[1] = columns
-		for _, id := range []op.ID{op.Sum, op.Max, op.Min} {
+		for _, id := range []op.ID{op.Sum, op.Max, op.Min, op.Prod} {
+			if id == op.Prod { // near 1, so that the products are numbers
+				for i, v := range x {
+					x[i] = 1 + v/8
+				}
+			}
 			reduced := func() []float32 {
 				out := make([]float32, columns)
 				launch(t, &op.Call{Op: id, Out: []op.View{viewOf(t, dtype.Float32, out, 1, columns)}, In: []op.View{in}})
@@ -65,6 +71,34 @@ func TestReductions_ByColumnsTakeAllRowsAtEachDistance(t *testing.T) {
 			}
 			fast := reduced()
 			withoutVectors(func() { requireSame(t, reduced(), fast, id.String()) })
+		}
+	}
+}
+
+// TestExtremes_OfFloat64ByColumns: as without vectors, of columns with NaN and without, at each distance.
+func TestExtremes_OfFloat64ByColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for _, columns := range []int{8, 11, 12, 24, 27} {
+		for _, pitch := range []int{27, 64, 512, 1040} {
+			const rows = 141
+			x := onHeap[float64](rows * pitch)
+			for i := range x {
+				if x[i] = rng.NormFloat64(); rng.IntN(2000) == 0 {
+					x[i] = math.NaN()
+				}
+			}
+			for _, id := range []op.ID{op.Max, op.Min} {
+				reduced := func() []float64 {
+					dst := onHeap[float64](columns)
+					in, out := straight(dtype.Float64, x), straight(dtype.Float64, dst)
+					in.NDim, in.Shape, in.Strides = 2, [op.MaxDims]int{rows, columns}, [op.MaxDims]int{pitch, 1}
+					out.NDim, out.Shape, out.Strides = 2, [op.MaxDims]int{1, columns}, [op.MaxDims]int{columns, 1}
+					launch(t, &op.Call{Op: id, Out: []op.View{out}, In: []op.View{in}})
+					return dst
+				}
+				fast := reduced()
+				withoutVectors(func() { requireBits(t, reduced(), fast, id.String()) })
+			}
 		}
 	}
 }

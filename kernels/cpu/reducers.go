@@ -183,6 +183,17 @@ func floatProdReducer[T float]() reducer[T, float64, T] {
 		}
 		inOrder(acc, row)
 	}
+	one := r.merge
+	r.merges = func(acc []float64, rows []T, ld, fours int) {
+		if f, ok := any(rows).([]float32); ok && vector.mergeProds != nil && len(acc) >= 8 {
+			n := len(acc) &^ 7
+			vector.mergeProds(fours, n, &acc[0], &f[0], 4*ld)
+			acc, rows = acc[n:], rows[n:]
+		}
+		for k := 0; k < 4*fours && len(acc) > 0; k++ {
+			one(acc, rows[k*ld:][:len(acc)])
+		}
+	}
 	return r
 }
 

@@ -14,7 +14,7 @@ TEXT ·mergeSumsAVX2(SB), NOSPLIT, $0-40
 	SUBQ $0x10, CX
 	JLT  rest
 
-sixteen:
+two:
 	VMOVUPD (DI), Y0
 	VMOVUPD 32(DI), Y1
 	VMOVUPD 64(DI), Y2
@@ -22,7 +22,7 @@ sixteen:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-sixteenFour:
+twoFour:
 	VMOVUPS      (R9), Y4
 	VMOVUPS      (R9)(DX*2), Y5
 	VADDPS       (R9)(DX*1), Y4, Y4
@@ -45,7 +45,7 @@ sixteenFour:
 	VADDPD       Y7, Y3, Y3
 	LEAQ         (R9)(DX*4), R9
 	DECQ         BX
-	JNZ          sixteenFour
+	JNZ          twoFour
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -53,7 +53,7 @@ sixteenFour:
 	ADDQ         $0x80, DI
 	ADDQ         $0x40, SI
 	SUBQ         $0x10, CX
-	JGE          sixteen
+	JGE          two
 
 rest:
 	ADDQ    $0x10, CX
@@ -63,7 +63,7 @@ rest:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-eightFour:
+oneFour:
 	VMOVUPS      (R9), Y4
 	VMOVUPS      (R9)(DX*2), Y5
 	VADDPS       (R9)(DX*1), Y4, Y4
@@ -76,7 +76,7 @@ eightFour:
 	VADDPD       Y5, Y1, Y1
 	LEAQ         (R9)(DX*4), R9
 	DECQ         BX
-	JNZ          eightFour
+	JNZ          oneFour
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	ADDQ         $0x40, DI
@@ -98,7 +98,7 @@ TEXT ·mergeMaxesAVX2(SB), NOSPLIT, $0-40
 	SUBQ $0x10, CX
 	JLT  rest
 
-sixteen:
+two:
 	VMOVUPS (DI), Y0
 	VXORPS  Y2, Y2, Y2
 	VMOVUPS 32(DI), Y1
@@ -106,7 +106,7 @@ sixteen:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-sixteenFour:
+twoFour:
 	VMOVUPS (R9), Y4
 	VMOVUPS (R9)(DX*1), Y5
 	VMOVUPS (R9)(DX*2), Y6
@@ -133,7 +133,7 @@ sixteenFour:
 	VORPS   Y8, Y3, Y3
 	LEAQ    (R9)(DX*4), R9
 	DECQ    BX
-	JNZ     sixteenFour
+	JNZ     twoFour
 	VORPS   Y2, Y0, Y0
 	VMOVUPS Y0, (DI)
 	VORPS   Y3, Y1, Y1
@@ -141,7 +141,7 @@ sixteenFour:
 	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, CX
-	JGE     sixteen
+	JGE     two
 
 rest:
 	ADDQ    $0x10, CX
@@ -151,7 +151,7 @@ rest:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-eightFour:
+oneFour:
 	VMOVUPS (R9), Y4
 	VMOVUPS (R9)(DX*1), Y5
 	VMOVUPS (R9)(DX*2), Y6
@@ -166,7 +166,7 @@ eightFour:
 	VORPS   Y8, Y2, Y2
 	LEAQ    (R9)(DX*4), R9
 	DECQ    BX
-	JNZ     eightFour
+	JNZ     oneFour
 	VORPS   Y2, Y0, Y0
 	VMOVUPS Y0, (DI)
 	ADDQ    $0x20, DI
@@ -188,7 +188,7 @@ TEXT ·mergeMinsAVX2(SB), NOSPLIT, $0-40
 	SUBQ $0x10, CX
 	JLT  rest
 
-sixteen:
+two:
 	VMOVUPS (DI), Y0
 	VXORPS  Y2, Y2, Y2
 	VMOVUPS 32(DI), Y1
@@ -196,7 +196,7 @@ sixteen:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-sixteenFour:
+twoFour:
 	VMOVUPS (R9), Y4
 	VMOVUPS (R9)(DX*1), Y5
 	VMOVUPS (R9)(DX*2), Y6
@@ -223,7 +223,7 @@ sixteenFour:
 	VORPS   Y8, Y3, Y3
 	LEAQ    (R9)(DX*4), R9
 	DECQ    BX
-	JNZ     sixteenFour
+	JNZ     twoFour
 	VORPS   Y2, Y0, Y0
 	VMOVUPS Y0, (DI)
 	VORPS   Y3, Y1, Y1
@@ -231,7 +231,7 @@ sixteenFour:
 	ADDQ    $0x40, DI
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, CX
-	JGE     sixteen
+	JGE     two
 
 rest:
 	ADDQ    $0x10, CX
@@ -241,7 +241,7 @@ rest:
 	MOVQ    SI, R9
 	MOVQ    R10, BX
 
-eightFour:
+oneFour:
 	VMOVUPS (R9), Y4
 	VMOVUPS (R9)(DX*1), Y5
 	VMOVUPS (R9)(DX*2), Y6
@@ -256,11 +256,293 @@ eightFour:
 	VORPS   Y8, Y2, Y2
 	LEAQ    (R9)(DX*4), R9
 	DECQ    BX
-	JNZ     eightFour
+	JNZ     oneFour
 	VORPS   Y2, Y0, Y0
 	VMOVUPS Y0, (DI)
 	ADDQ    $0x20, DI
 	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMaxesFloat64AVX2(fours int, n int, acc *float64, rows *float64, ld int)
+// Requires: AVX
+TEXT ·mergeMaxesFloat64AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x08, CX
+	JLT  rest
+
+two:
+	VMOVUPS (DI), Y0
+	VXORPS  Y2, Y2, Y2
+	VMOVUPS 32(DI), Y1
+	VXORPS  Y3, Y3, Y3
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VMOVUPS (R9), Y4
+	VMOVUPS (R9)(DX*1), Y5
+	VMOVUPS (R9)(DX*2), Y6
+	VMOVUPS (R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMAXPD  Y5, Y4, Y4
+	VMAXPD  Y7, Y6, Y6
+	VMAXPD  Y6, Y4, Y4
+	VMAXPD  Y0, Y4, Y0
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y2, Y2
+	VMOVUPS 32(R9), Y4
+	VMOVUPS 32(R9)(DX*1), Y5
+	VMOVUPS 32(R9)(DX*2), Y6
+	VMOVUPS 32(R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMAXPD  Y5, Y4, Y4
+	VMAXPD  Y7, Y6, Y6
+	VMAXPD  Y6, Y4, Y4
+	VMAXPD  Y1, Y4, Y1
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y3, Y3
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VORPS   Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VORPS   Y3, Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x08, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x08, CX
+	JZ      done
+	VMOVUPS (DI), Y0
+	VXORPS  Y2, Y2, Y2
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VMOVUPS (R9), Y4
+	VMOVUPS (R9)(DX*1), Y5
+	VMOVUPS (R9)(DX*2), Y6
+	VMOVUPS (R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMAXPD  Y5, Y4, Y4
+	VMAXPD  Y7, Y6, Y6
+	VMAXPD  Y6, Y4, Y4
+	VMAXPD  Y0, Y4, Y0
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y2, Y2
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VORPS   Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMinsFloat64AVX2(fours int, n int, acc *float64, rows *float64, ld int)
+// Requires: AVX
+TEXT ·mergeMinsFloat64AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x08, CX
+	JLT  rest
+
+two:
+	VMOVUPS (DI), Y0
+	VXORPS  Y2, Y2, Y2
+	VMOVUPS 32(DI), Y1
+	VXORPS  Y3, Y3, Y3
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VMOVUPS (R9), Y4
+	VMOVUPS (R9)(DX*1), Y5
+	VMOVUPS (R9)(DX*2), Y6
+	VMOVUPS (R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMINPD  Y5, Y4, Y4
+	VMINPD  Y7, Y6, Y6
+	VMINPD  Y6, Y4, Y4
+	VMINPD  Y0, Y4, Y0
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y2, Y2
+	VMOVUPS 32(R9), Y4
+	VMOVUPS 32(R9)(DX*1), Y5
+	VMOVUPS 32(R9)(DX*2), Y6
+	VMOVUPS 32(R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMINPD  Y5, Y4, Y4
+	VMINPD  Y7, Y6, Y6
+	VMINPD  Y6, Y4, Y4
+	VMINPD  Y1, Y4, Y1
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y3, Y3
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VORPS   Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VORPS   Y3, Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x08, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x08, CX
+	JZ      done
+	VMOVUPS (DI), Y0
+	VXORPS  Y2, Y2, Y2
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VMOVUPS (R9), Y4
+	VMOVUPS (R9)(DX*1), Y5
+	VMOVUPS (R9)(DX*2), Y6
+	VMOVUPS (R9)(R8*1), Y7
+	VCMPPD  $0x03, Y4, Y5, Y8
+	VCMPPD  $0x03, Y6, Y7, Y9
+	VMINPD  Y5, Y4, Y4
+	VMINPD  Y7, Y6, Y6
+	VMINPD  Y6, Y4, Y4
+	VMINPD  Y0, Y4, Y0
+	VORPS   Y9, Y8, Y8
+	VORPS   Y8, Y2, Y2
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VORPS   Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeProdsAVX2(fours int, n int, acc *float64, rows *float32, ld int)
+// Requires: AVX
+TEXT ·mergeProdsAVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x10, CX
+	JLT  rest
+
+two:
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VCVTPS2PD (R9), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(DX*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(DX*1), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(DX*1), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(DX*2), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*2), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(DX*2), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(DX*2), Y7
+	VMULPD    Y7, Y3, Y3
+	VCVTPS2PD (R9)(R8*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(R8*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD 32(R9)(R8*1), Y6
+	VMULPD    Y6, Y2, Y2
+	VCVTPS2PD 48(R9)(R8*1), Y7
+	VMULPD    Y7, Y3, Y3
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       twoFour
+	VMOVUPD   Y0, (DI)
+	VMOVUPD   Y1, 32(DI)
+	VMOVUPD   Y2, 64(DI)
+	VMOVUPD   Y3, 96(DI)
+	ADDQ      $0x80, DI
+	ADDQ      $0x40, SI
+	SUBQ      $0x10, CX
+	JGE       two
+
+rest:
+	ADDQ    $0x10, CX
+	JZ      done
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VCVTPS2PD (R9), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(DX*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*1), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(DX*2), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(DX*2), Y5
+	VMULPD    Y5, Y1, Y1
+	VCVTPS2PD (R9)(R8*1), Y4
+	VMULPD    Y4, Y0, Y0
+	VCVTPS2PD 16(R9)(R8*1), Y5
+	VMULPD    Y5, Y1, Y1
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       oneFour
+	VMOVUPD   Y0, (DI)
+	VMOVUPD   Y1, 32(DI)
+	ADDQ      $0x40, DI
+	ADDQ      $0x20, SI
 
 done:
 	VZEROUPPER

@@ -115,11 +115,11 @@ func (j *scanJob[T, A, D]) tile(n int, to device.Ptr, out int, from device.Ptr, 
 }
 
 func cumSum[T float](l accessor[T]) op.Func {
-	return scan(l, l, running[T, float64, T]{along: sumsAlong[T, float64, T], across: sumsAcross[T, float64, T], four: cumSumFour[T]})
+	return scan(l, l, running[T, float64, T]{along: sumsAlong[T, float64, T], across: sumsAcross[T, float64, T], four: cumSumFour[T, float64, T]})
 }
 
 func intCumSum[T integer](l accessor[T]) op.Func {
-	return scan(l, wordAccessor[int64](), running[T, int64, int64]{along: sumsAlong[T, int64, int64], across: sumsAcross[T, int64, int64]})
+	return scan(l, wordAccessor[int64](), running[T, int64, int64]{along: sumsAlong[T, int64, int64], across: sumsAcross[T, int64, int64], four: cumSumFour[T, int64, int64]})
 }
 
 func cumProd[T float](l accessor[T]) op.Func {
@@ -166,17 +166,17 @@ func productsAcross[T, A, D number](acc []A, dst []D, v []T) {
 	}
 }
 
-func cumSumFour[T float](r0, r1, r2, r3, v0, v1, v2, v3 []T) {
+func cumSumFour[T, A, D number](r0, r1, r2, r3 []D, v0, v1, v2, v3 []T) {
 	n := len(v0)
 	v1, v2, v3 = v1[:n], v2[:n], v3[:n]
 	r0, r1, r2, r3 = r0[:n], r1[:n], r2[:n], r3[:n]
-	var s0, s1, s2, s3 float64
+	var s0, s1, s2, s3 A
 	for i, v := range v0 {
-		s0 += float64(v)
-		s1 += float64(v1[i])
-		s2 += float64(v2[i])
-		s3 += float64(v3[i])
-		r0[i], r1[i], r2[i], r3[i] = T(s0), T(s1), T(s2), T(s3)
+		s0 += A(v)
+		s1 += A(v1[i])
+		s2 += A(v2[i])
+		s3 += A(v3[i])
+		r0[i], r1[i], r2[i], r3[i] = D(s0), D(s1), D(s2), D(s3)
 	}
 }
 

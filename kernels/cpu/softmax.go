@@ -175,13 +175,19 @@ func expSumGroup[T float](dst, a []T, m T) float64 {
 	if d, ok := any(dst).([]float32); ok {
 		return expSumGroup32(d, any(a).([]float32), float32(m))
 	}
-	var sum float64
-	for k := range dst {
-		e := math.Exp(float64(a[k] - m))
-		dst[k] = T(e)
-		sum += e
+	shiftSlice(dst, a, -m)
+	exponentials(dst)
+	return sumGroup(dst)
+}
+
+// exponentials are those of v, in its place.
+func exponentials[T float](v []T) {
+	switch v := any(v).(type) {
+	case []float32:
+		apply(fnExp, v, v, nil, nil, nil)
+	case []float64:
+		applyWide(fnExpFloat64, v, v, nil, nil, nil)
 	}
-	return sum
 }
 
 func expSumGroup32(dst, a []float32, m float32) float64 {

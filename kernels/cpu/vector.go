@@ -42,8 +42,10 @@ type vectorLoops struct {
 	tapDots func(c *dotCall)
 
 	// fours of rows, ld bytes apart, of a multiple of 8 elements
-	mergeSums             func(fours, n int, acc *float64, rows *float32, ld int)
+	mergeSums, mergeProds func(fours, n int, acc *float64, rows *float32, ld int)
 	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
+	// of a multiple of 4 elements
+	mergeMaxesWide, mergeMinsWide func(fours, n int, acc, rows *float64, ld int)
 	// rows of a multiple of 16 elements, and of 32, ld bytes apart
 	sumRows          func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
@@ -52,6 +54,8 @@ type vectorLoops struct {
 	addWords, subWords, mulWords, divWords, sqrtWords wordLoops
 	maxWords, minWords, absWords, negWords            wordLoops
 	logic                                             func(n int, dst, a, b *byte, m *[4]uint64)
+
+	compare comparisons // compare.go
 
 	// into sixteen elements of 8 bytes, by place, for multiples of 128 bytes: sums of int64 and extremes of float64
 	foldAdd, foldMax, foldMin func(n int, acc, v *byte)

@@ -54,10 +54,19 @@ func mergeSumAVX2(n int, acc *float64, row *float32)
 func mergeSumsAVX2(fours, n int, acc *float64, rows *float32, ld int)
 
 //go:noescape
+func mergeProdsAVX2(fours, n int, acc *float64, rows *float32, ld int)
+
+//go:noescape
 func mergeMaxesAVX2(fours, n int, acc, rows *float32, ld int)
 
 //go:noescape
 func mergeMinsAVX2(fours, n int, acc, rows *float32, ld int)
+
+//go:noescape
+func mergeMaxesFloat64AVX2(fours, n int, acc, rows *float64, ld int)
+
+//go:noescape
+func mergeMinsFloat64AVX2(fours, n int, acc, rows *float64, ld int)
 
 //go:noescape
 func sumRowsAVX2(rows, n int, v *float32, ld int, to *float64)
@@ -216,6 +225,54 @@ func mulInt32AVX2(n int, dst, a, b *byte, step int)
 func logicAVX2(n int, dst, a, b *byte, m *[4]uint64)
 
 //go:noescape
+func lessFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalFloat32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalFloat64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalInt64AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func lessEqualInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func equalInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func unequalInt32AVX2(n int, dst, a, b *byte)
+
+//go:noescape
 func uint8ToInt32AVX2(n int, dst, src *byte)
 
 //go:noescape
@@ -279,7 +336,8 @@ func init() {
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
 		sum: sumAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
-		mergeSums: mergeSumsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
+		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, mergeMaxesWide: mergeMaxesFloat64AVX2, mergeMinsWide: mergeMinsFloat64AVX2,
+		sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
 		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,
 		squares: squaresAVX2, normalize: normalizeAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
@@ -305,6 +363,12 @@ func (v *vectorLoops) setWords() {
 	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
 	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2
 	v.foldAdd, v.foldMax, v.foldMin = foldAddInt64AVX2, foldMaxFloat64AVX2, foldMinFloat64AVX2
+	v.compare = comparisons{
+		{lessFloat64AVX2, lessEqualFloat64AVX2, equalFloat64AVX2, unequalFloat64AVX2},
+		{lessInt64AVX2, lessEqualInt64AVX2, equalInt64AVX2, unequalInt64AVX2},
+		{lessInt32AVX2, lessEqualInt32AVX2, equalInt32AVX2, unequalInt32AVX2},
+		{lessFloat32AVX2, lessEqualFloat32AVX2, equalFloat32AVX2, unequalFloat32AVX2},
+	}
 	v.casts[castUint8][castInt32], v.casts[castInt32][castUint8] = uint8ToInt32AVX2, int32ToUint8AVX2
 	v.casts[castUint8][castFloat32], v.casts[castInt32][castFloat32] = uint8ToFloat32AVX2, int32ToFloat32AVX2
 	v.casts[castInt32][castFloat64] = int32ToFloat64AVX2

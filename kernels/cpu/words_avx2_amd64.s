@@ -879,6 +879,672 @@ loop:
 	VZEROUPPER
 	RET
 
+// func lessFloat32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessFloat32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPS    $0x11, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VCMPPS    $0x11, 32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VCMPPS    $0x11, 64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VCMPPS    $0x11, 96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessEqualFloat32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessEqualFloat32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPS    $0x12, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VCMPPS    $0x12, 32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VCMPPS    $0x12, 64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VCMPPS    $0x12, 96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func equalFloat32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·equalFloat32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPS    $0x00, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VCMPPS    $0x00, 32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VCMPPS    $0x00, 64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VCMPPS    $0x00, 96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func unequalFloat32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·unequalFloat32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPS    $0x04, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VCMPPS    $0x04, 32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VCMPPS    $0x04, 64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VCMPPS    $0x04, 96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessFloat64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessFloat64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPD    $0x11, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VCMPPD    $0x11, 32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VCMPPD    $0x11, 64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VCMPPD    $0x11, 96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VCMPPD    $0x11, 128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VCMPPD    $0x11, 160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VCMPPD    $0x11, 192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VCMPPD    $0x11, 224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessEqualFloat64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessEqualFloat64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPD    $0x12, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VCMPPD    $0x12, 32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VCMPPD    $0x12, 64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VCMPPD    $0x12, 96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VCMPPD    $0x12, 128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VCMPPD    $0x12, 160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VCMPPD    $0x12, 192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VCMPPD    $0x12, 224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func equalFloat64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·equalFloat64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPD    $0x00, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VCMPPD    $0x00, 32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VCMPPD    $0x00, 64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VCMPPD    $0x00, 96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VCMPPD    $0x00, 128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VCMPPD    $0x00, 160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VCMPPD    $0x00, 192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VCMPPD    $0x00, 224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func unequalFloat64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·unequalFloat64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VCMPPD    $0x04, (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VCMPPD    $0x04, 32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VCMPPD    $0x04, 64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VCMPPD    $0x04, 96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VCMPPD    $0x04, 128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VCMPPD    $0x04, 160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VCMPPD    $0x04, 192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VCMPPD    $0x04, 224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessInt64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessInt64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), DX
+	MOVQ      b+24(FP), SI
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPGTQ  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VPCMPGTQ  32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VPCMPGTQ  64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VPCMPGTQ  96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VPCMPGTQ  128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VPCMPGTQ  160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VPCMPGTQ  192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VPCMPGTQ  224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessEqualInt64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessEqualInt64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPGTQ  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VPCMPGTQ  32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VPCMPGTQ  64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VPCMPGTQ  96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VPCMPGTQ  128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VPCMPGTQ  160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VPCMPGTQ  192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VPCMPGTQ  224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPSUBB    Y6, Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func equalInt64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·equalInt64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPEQQ  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VPCMPEQQ  32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VPCMPEQQ  64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VPCMPEQQ  96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VPCMPEQQ  128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VPCMPEQQ  160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VPCMPEQQ  192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VPCMPEQQ  224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func unequalInt64AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·unequalInt64AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPEQQ  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y4
+	VPCMPEQQ  32(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   64(SI), Y1
+	VPCMPEQQ  64(DX), Y1, Y1
+	VMOVUPS   96(SI), Y4
+	VPCMPEQQ  96(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y1, Y1
+	VPERMPD   $0xd8, Y1, Y1
+	VMOVUPS   128(SI), Y2
+	VPCMPEQQ  128(DX), Y2, Y2
+	VMOVUPS   160(SI), Y4
+	VPCMPEQQ  160(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y2, Y2
+	VPERMPD   $0xd8, Y2, Y2
+	VMOVUPS   192(SI), Y3
+	VPCMPEQQ  192(DX), Y3, Y3
+	VMOVUPS   224(SI), Y4
+	VPCMPEQQ  224(DX), Y4, Y4
+	VSHUFPS   $0x88, Y4, Y3, Y3
+	VPERMPD   $0xd8, Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPSUBB    Y6, Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000100, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessInt32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), DX
+	MOVQ      b+24(FP), SI
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPGTD  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VPCMPGTD  32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VPCMPGTD  64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VPCMPGTD  96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func lessEqualInt32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·lessEqualInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPGTD  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VPCMPGTD  32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VPCMPGTD  64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VPCMPGTD  96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPSUBB    Y6, Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func equalInt32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·equalInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPEQD  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VPCMPEQD  32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VPCMPEQD  64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VPCMPEQD  96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPABSB    Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func unequalInt32AVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·unequalInt32AVX2(SB), NOSPLIT, $0-32
+	MOVQ      n+0(FP), CX
+	MOVQ      dst+8(FP), DI
+	MOVQ      a+16(FP), SI
+	MOVQ      b+24(FP), DX
+	VPMOVZXBD comparedOrder<>+0(SB), Y7
+	VPCMPEQD  Y6, Y6, Y6
+
+loop:
+	VMOVUPS   (SI), Y0
+	VPCMPEQD  (DX), Y0, Y0
+	VMOVUPS   32(SI), Y1
+	VPCMPEQD  32(DX), Y1, Y1
+	VMOVUPS   64(SI), Y2
+	VPCMPEQD  64(DX), Y2, Y2
+	VMOVUPS   96(SI), Y3
+	VPCMPEQD  96(DX), Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD    Y0, Y7, Y0
+	VPSUBB    Y6, Y0, Y0
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x00000080, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x20, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+DATA comparedOrder<>+0(SB)/1, $0x00
+DATA comparedOrder<>+1(SB)/1, $0x04
+DATA comparedOrder<>+2(SB)/1, $0x01
+DATA comparedOrder<>+3(SB)/1, $0x05
+DATA comparedOrder<>+4(SB)/1, $0x02
+DATA comparedOrder<>+5(SB)/1, $0x06
+DATA comparedOrder<>+6(SB)/1, $0x03
+DATA comparedOrder<>+7(SB)/1, $0x07
+GLOBL comparedOrder<>(SB), RODATA|NOPTR, $8
+
 // func sumFloat64AVX2(n int, v *float64) float64
 // Requires: AVX, SSE2
 TEXT ·sumFloat64AVX2(SB), NOSPLIT, $0-24

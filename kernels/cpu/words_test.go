@@ -121,6 +121,37 @@ func TestWords_HaveTheBitsOfTheLoops(t *testing.T) {
 	agreeAll[uint8](t, dtype.Uint8, two, one)
 }
 
+// comparesAlike compares with vectors and without, also with one number for all, between guards.
+func comparesAlike[T number](t *testing.T, d dtype.DType) {
+	t.Helper()
+	for _, id := range []op.ID{op.Eq, op.Ne, op.Lt, op.Le, op.Gt, op.Ge} {
+		for _, n := range append(lengths()[1:], 64, 100, 1000, 3000) {
+			at := n % 3
+			a, b := wild[T](n+at, 1)[at:], wild[T](n+at, 2)[at:]
+			copy(b, a[:n/3])
+			for range 2 { // of all, then of one number
+				want, memory := onHeap[uint8](n), onHeap[uint8](n+at+16)
+				fillSlice(memory, 7)
+				got := memory[at:][:n:n]
+				withoutVectors(func() { callRow(t, id, dtype.Bool, want, d, a, b) })
+				callRow(t, id, dtype.Bool, got, d, a, b)
+				require.Equal(t, want, got, "%s of %s, %d elements", id, d, n)
+				for i, v := range memory {
+					require.True(t, v == 7 || i >= at && i < at+n, "%s of %s wrote beside its %d elements", id, d, n)
+				}
+				fillSlice(b, b[n/2])
+			}
+		}
+	}
+}
+
+func TestComparisons_AreThoseOfTheLoops(t *testing.T) {
+	comparesAlike[float32](t, dtype.Float32)
+	comparesAlike[float64](t, dtype.Float64)
+	comparesAlike[int64](t, dtype.Int64)
+	comparesAlike[int32](t, dtype.Int32)
+}
+
 func TestLogical_IsThatOfBools(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, n := range append(lengths(), 1000) {
@@ -252,25 +283,29 @@ func TestRemainders_AreExact(t *testing.T) {
 
 // Running sums and products of four rows, of one, and across are the same.
 func TestScans_OfFourRowsAreThoseOfOne(t *testing.T) {
-	v := normalSamples(100)
-	for _, r := range []running[float32, float64, float32]{
-		{along: sumsAlong[float32, float64, float32], across: sumsAcross[float32, float64, float32], four: cumSumFour[float32]},
-		{start: 1, along: productsAlong[float32, float64, float32], across: productsAcross[float32, float64, float32], four: cumProdFour[float32]},
-	} {
-		var rows [5][]float32
-		for i := range rows {
-			rows[i] = make([]float32, len(v))
-		}
-		r.along(r.start, rows[4], v)
-		r.four(rows[0], rows[1], rows[2], rows[3], v, v, v, v)
-		acc := []float64{r.start}
-		for i := range v {
-			one := make([]float32, 1)
-			r.across(acc, one, v[i:i+1])
-			require.Equal(t, rows[4][i], one[0])
-		}
-		for _, row := range rows[:4] {
-			require.Equal(t, rows[4], row)
+	v := normalSamples(103)
+	scansAlike(t, v, running[float32, float64, float32]{along: sumsAlong[float32, float64, float32], across: sumsAcross[float32, float64, float32], four: cumSumFour[float32, float64, float32]})
+	scansAlike(t, v, running[float32, float64, float32]{start: 1, along: productsAlong[float32, float64, float32], across: productsAcross[float32, float64, float32], four: cumProdFour[float32]})
+	scansAlike(t, wild[int64](103, 1), running[int64, int64, int64]{along: sumsAlong[int64, int64, int64], across: sumsAcross[int64, int64, int64], four: cumSumFour[int64, int64, int64]})
+	scansAlike(t, wild[uint8](103, 1), running[uint8, int64, int64]{along: sumsAlong[uint8, int64, int64], across: sumsAcross[uint8, int64, int64], four: cumSumFour[uint8, int64, int64]})
+}
+
+func scansAlike[T, A, D number](t *testing.T, v []T, r running[T, A, D]) {
+	n := len(v) - 3
+	var four [4][]D
+	for i := range four {
+		four[i] = make([]D, n)
+	}
+	r.four(four[0], four[1], four[2], four[3], v[:n], v[1:][:n], v[2:][:n], v[3:][:n])
+	for k, got := range four {
+		row, want := v[k:][:n], make([]D, n)
+		r.along(r.start, want, row)
+		require.Equal(t, want, got)
+		acc := []A{r.start}
+		for i := range row {
+			one := make([]D, 1)
+			r.across(acc, one, row[i:i+1])
+			require.Equal(t, want[i], one[0])
 		}
 	}
 }

@@ -132,7 +132,7 @@ func lower(name string) string {
 func inLayer(l elementwise.Layers, o elementwise.Op) bool { return o.ByHand&l == 0 }
 
 // hasKernel reports whether a gradient has a kernel of its own.
-func hasKernel(g elementwise.Gradient) bool { return g.Go != "" || g.Loop != "" }
+func hasKernel(g elementwise.Gradient) bool { return g.CUDA != "" }
 
 // flows reports whether an operation has gradients.
 func flows(o elementwise.Op) bool {

@@ -23,7 +23,7 @@ type loop struct {
 
 // Loops are the functions that are generated of a kernel.
 func (k kernel) Loops() []loop {
-	if k.Loop != "" {
+	if k.Go == "" {
 		return nil
 	}
 	floats := loop{kernel: k, Name: k.Fn(), Params: "[T float]", Type: "T", Expr: k.Go, Own: k.Own, Values: "call.F[%d]"}
@@ -110,10 +110,15 @@ func (k kernel) Row() string {
 			switch {
 			case t == "float32" && k.Float32 != "":
 				f = k.Float32
+			case t == "float64" && k.Float64 != "":
+				f = k.Float64
 			case k.Narrow != "" && k.Loop == "":
 				f += map[string]string{"float32": "Float32", "float64": "Float64"}[t]
 			default:
 				f += "[" + t + "]"
+			}
+			if k.Class == conditionClass && arity == "two8" && t != "uint8" {
+				f = "compared(op." + k.ID + ", " + f + ")"
 			}
 			fs = append(fs, arity+"("+f+")")
 		}

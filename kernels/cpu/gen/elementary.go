@@ -30,7 +30,7 @@ func elementary() []function {
 		{"neg", "-a", x((*program).negative)},
 		{"abs", "the magnitude of a", x((*program).magnitude)},
 		{"sign", "1, 0 or -1", x(func(p *program, a *node) *node {
-			return p.minus(above(p, a, one(p), zero(p)), p.pick(p.compare(less, a, zero(p)), one(p), zero(p)))
+			return p.minus(p.bitsWhere(p.compare(greater, a, zero(p)), 1), p.bitsWhere(p.compare(less, a, zero(p)), 1))
 		})},
 		{"square", "a*a", x(func(p *program, a *node) *node { return p.times(a, a) })},
 		{"squareGrad", "a*2*b", gx(func(p *program, g, a *node) *node { return p.times(g, p.plus(a, a)) })},

@@ -21,7 +21,10 @@ type constant struct {
 	wide bool
 }
 
-const signature = "func(n int, dst, a, b, c *float32, s *byte)"
+// signature is the type of the function, without its name.
+func (p *program) signature() string {
+	return "func(n int, dst, a, b, c *" + p.element() + ", s *byte)"
+}
 
 // emitVectors writes all programs, with their constants.
 func emitVectors(list []*program) {
@@ -88,7 +91,7 @@ func (p *program) step() int {
 }
 
 func (e *vectorEmitter) function(p *program) {
-	TEXT(p.name+"AVX2", NOSPLIT, signature)
+	TEXT(p.name+"AVX2", NOSPLIT, p.signature())
 	n := Load(Param("n"), GP64())
 	names := []string{"dst", "a", "b", "c"}[:1+p.inputs]
 	if p.pairs {
@@ -153,7 +156,11 @@ func (e *vectorEmitter) bodies(p *program, count int, index Register, pointers [
 
 // address is that of an operand's elements, so many further on.
 func (b *body) address(operand, further int) Mem {
-	return Mem{Base: b.pointers[operand], Index: b.index, Scale: 4, Disp: 4 * (b.at + further)}
+	size := 4
+	if b.p.double {
+		size = 8
+	}
+	return Mem{Base: b.pointers[operand], Index: b.index, Scale: uint8(size), Disp: size * (b.at + further)}
 }
 
 // loadPairs takes sixteen words apart: those at even places are input 0, those at odd ones input 1.
@@ -179,7 +186,7 @@ func (b *body) store() {
 		VUNPCKHPS(s, r, high)
 		VMOVUPS(low, b.address(0, 0))
 		VMOVUPS(high, b.address(0, 8))
-	case b.p.wide:
+	case b.p.wide && !b.p.double:
 		x := XMM()
 		VCVTPD2PSY(r, x)
 		VMOVUPS(x, b.address(0, 0))
@@ -242,7 +249,7 @@ func (b *body) emit(n *node) {
 	b.registers[n] = dst
 	switch n.op {
 	case "input":
-		if b.p.wide {
+		if b.p.wide && !b.p.double {
 			VCVTPS2PD(b.address(1+int(n.bits), 0), dst)
 		} else {
 			VMOVUPS(b.address(1+int(n.bits), 0), dst)
@@ -259,7 +266,11 @@ func (b *body) emit(n *node) {
 		b.quadrant(n, dst)
 		return
 	case "pick", "choose":
-		VBLENDVPS(b.register(n.args[0]), b.operand(n.args[1]), b.register(n.args[2]), dst)
+		blend := VBLENDVPS
+		if b.p.wide { // by the sign of all 64 bits
+			blend = VBLENDVPD
+		}
+		blend(b.register(n.args[0]), b.operand(n.args[1]), b.register(n.args[2]), dst)
 		return
 	}
 	b.simple(n, dst)

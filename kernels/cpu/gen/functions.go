@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // function is a program, and what writes it.
 type function struct {
 	name, does string
@@ -14,9 +16,17 @@ func wide(write func(*program)) func(*program) {
 	}
 }
 
+// ofFloat64 is a program whose elements are float64.
+func ofFloat64(write func(*program)) func(*program) {
+	return func(p *program) {
+		p.wide, p.double = true, true
+		write(p)
+	}
+}
+
 // functions are all programs.
 func functions() []*program {
-	list := append(smooth(), elementary()...)
+	list := slices.Concat(smooth(), elementary(), doubles())
 	all := make([]*program, len(list))
 	for i, f := range list {
 		p := &program{name: f.name, does: f.does, known: map[string]*node{}}
@@ -91,6 +101,7 @@ func smooth() []function {
 			p.result(p.logAddExpSlope(p.input(0), p.input(1), p.input(2)))
 		}},
 		{"lgamma", "log(|gamma(a)|)", wide(x((*program).lgamma))},
+		{"digamma", "the derivative of lgamma", wide(x((*program).digamma))},
 		{"fmod", "what is left of a/b, with the sign of a", xy((*program).fmod)},
 		{"remainder", "what is left of a/b, with the sign of b", xy((*program).remainder)},
 		{"floorDivide", "a/b rounded down", xy((*program).floorDivide)},

@@ -10,11 +10,20 @@ func (p *program) lgamma(x *node) *node {
 	a := p.magnitude(x)
 	y := p.lgammaPositive(a)
 	r := p.minus(a, p.round(a))
-	sine := p.polynomial(p.times(r, r), 0.99999999998291911, -1.6449340619281201, 0.8117421954830587, -0.19074789529025588, 0.026117437633970869, -0.0022371786002147948)
-	z := p.times(p.times(a, p.magnitude(r)), sine) // the sine over pi, times a
+	z := p.times(p.times(a, p.magnitude(r)), p.sineOfTurn(r)) // the sine over pi, times a
 	negative := p.minus(p.negative(p.logWide(z)), y)
 	y = p.pick(p.compare(less, x, p.value(0)), negative, y)
 	return p.pick(p.compare(equal, a, p.value(math.Inf(1))), a, y)
+}
+
+// sineOfTurn is sin(pi*r)/(pi*r), for |r| up to 1/2.
+func (p *program) sineOfTurn(r *node) *node {
+	return p.polynomial(p.times(r, r), 0.99999999998291911, -1.6449340619281201, 0.8117421954830587, -0.19074789529025588, 0.026117437633970869, -0.0022371786002147948)
+}
+
+// cosineOfTurn is cos(pi*r), likewise.
+func (p *program) cosineOfTurn(r *node) *node {
+	return p.polynomial(p.times(r, r), 0.99999999999924793, -4.9348022002498499, 4.0587121075374375, -1.3352623152615699, 0.23532543658771121, -0.02577631642731586, 0.0018399894372694043)
 }
 
 func (p *program) lgammaPositive(a *node) *node {
@@ -36,4 +45,33 @@ func (p *program) lgammaPositive(a *node) *node {
 	of := p.pick(small, a, p.pick(large, a, product))
 	times := p.pick(small, p.value(-1), p.pick(large, p.minus(a, p.value(0.5)), one))
 	return p.fma(times, p.logWide(of), p.pick(large, stirling, rest))
+}
+
+// digamma is the derivative of log(gamma(x)), in float64, and rounded once: of a from 6 on by its asymptotic series, below by that of a+6 less 1/a + ... + 1/(a+5), which
+// are added up as one fraction. Of negative x, and of -0, it is that of 1-x less pi*cot(pi*x), and NaN at whole ones.
+func (p *program) digamma(x *node) *node {
+	zero, one, six := p.value(0), p.value(1), p.value(6)
+	a := p.choose(x, p.minus(one, x), x)
+	small := p.compare(less, a, six)
+	top, bottom := one, a
+	for k := 1; k < 6; k++ {
+		next := p.plus(a, p.value(float64(k)))
+		top = p.fma(top, next, bottom)
+		bottom = p.times(bottom, next)
+	}
+	t := p.pick(small, p.plus(a, six), a)
+	w := p.over(one, t)
+	e, f, _ := p.exponentDouble(t)
+	square := p.times(w, w)
+	series := p.fma(square, p.polynomial(square, 1.0/12, -1.0/120, 1.0/252, -1.0/240, 1.0/132, -691.0/32760, 1.0/12, -3617.0/8160), p.times(w, p.value(0.5)))
+	y := p.minus(p.logSum(e, f, nil), series)
+	y = p.minus(y, p.pick(small, p.over(top, bottom), zero))
+
+	r := p.minus(x, p.round(x))
+	whole := p.compare(equal, r, zero)
+	r = p.asNumber(p.or(p.asInteger(r), p.and(p.asInteger(whole), p.sign(x)))) // -0 of -0
+	cotangent := p.over(p.cosineOfTurn(r), p.times(r, p.sineOfTurn(r)))        // times pi
+	negative := p.pick(p.and(whole, p.compare(less, x, zero)), p.value(math.NaN()), p.minus(y, cotangent))
+	y = p.choose(x, negative, y)
+	return p.pick(p.compare(equal, x, p.value(math.Inf(1))), x, y)
 }

@@ -1,5 +1,5 @@
 // Command gen writes assembly of package cpu that repeats itself, with avo: the micro-kernels of matrix products, the transforms of
-// Winograd's convolution, gradients of max pooling, arithmetic, conversions, reductions over several rows, and functions of float32, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
+// Winograd's convolution, gradients of max pooling, arithmetic, conversions, reductions over several rows, and functions of float32 and float64, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
 // own, so that nobody who imports Cistern downloads avo.
 //
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s

@@ -10,10 +10,12 @@ import (
 // program is a function of elements, written once and emitted twice: as instructions on eight elements (emitvector.go) and in Go on one
 // (emitgo.go). Both do the same operations in the same order, so they give the same bits.
 //
-// A program is a list of nodes without branches. Computation is in float32, or in float64 if it is wide.
+// A program is a list of nodes without branches. Computation is in float32, or in float64 if it is wide. Elements are float32, and float64 if it is double,
+// which is wide too.
 type program struct {
 	name, does string
 	wide       bool
+	double     bool
 	pairs      bool // of random words: element 2j and 2j+1 come from words 2j and 2j+1, and the program has two inputs and outputs
 	inputs     int
 	scalars    int
@@ -157,6 +159,14 @@ func (p *program) sign(a *node) *node { return p.and(p.asInteger(a), p.signBit()
 // withSign puts a sign bit on a number that has none.
 func (p *program) withSign(a, sign *node) *node { return p.asNumber(p.or(p.asInteger(a), sign)) }
 
+// element is the type of elements.
+func (p *program) element() string {
+	if p.double {
+		return "float64"
+	}
+	return "float32"
+}
+
 // polynomial is c[0] + c[1]*x + ...
 func (p *program) polynomial(x *node, c ...float64) *node {
 	y := p.value(c[len(c)-1])
@@ -194,7 +204,7 @@ func (p *program) finish() {
 	}
 	p.nodes = list
 	p.place()
-	if p.pressure() > mostPressure && !p.wide && !p.pairs {
+	if p.pressure() > mostPressure && p.wide == p.double && !p.pairs {
 		p.fetch = true
 		p.place()
 	}

@@ -10,19 +10,22 @@ import (
 
 func generateReductions() {
 	mergeSums("mergeSumsAVX2")
-	mergeMost("mergeMaxesAVX2", VMAXPS)
-	mergeMost("mergeMinsAVX2", VMINPS)
+	mergeMost("mergeMaxesAVX2", "float32", VMAXPS, VCMPPS)
+	mergeMost("mergeMinsAVX2", "float32", VMINPS, VCMPPS)
+	mergeMost("mergeMaxesFloat64AVX2", "float64", VMAXPD, VCMPPD)
+	mergeMost("mergeMinsFloat64AVX2", "float64", VMINPD, VCMPPD)
+	mergeProductRows("mergeProdsAVX2")
 	sumRows("sumRowsAVX2")
 	mostRows("maxRowsAVX2", VMAXPS)
 	mostRows("minRowsAVX2", VMINPS)
 }
 
-// minMax is VMAXPS or VMINPS.
+// minMax is VMAXPS or VMINPS, or that of float64.
 type minMax func(ops ...Op)
 
-// merging writes a function that goes over columns, sixteen at a time and then the last eight, and for each group over fours of rows: width is the
-// number of vectors of a group. The first row of the four is at R9, and the others RDX bytes and multiples of it further on, three of which are R8.
-func merging(name, signature string, columns func(width int, fours func(body func()))) {
+// merging writes a function that goes over columns, two vectors at a time and then a last one, and for each group over fours of rows: width is the
+// number of vectors of a group, of so many elements each. The first row of the four is at R9, and the others RDX bytes and multiples of it further on, three of which are R8.
+func merging(name, signature string, elements int, columns func(width int, fours func(body func()))) {
 	TEXT(name, NOSPLIT, signature)
 	Load(Param("fours"), R10)
 	Load(Param("n"), RCX)
@@ -42,16 +45,17 @@ func merging(name, signature string, columns func(width int, fours func(body fun
 		})
 		ADDQ(U8(32*width), RSI)
 	}
-	SUBQ(U8(16), RCX)
+	two := U8(uint8(2 * elements))
+	SUBQ(two, RCX)
 	JLT(LabelRef("rest"))
-	Label("sixteen")
-	group("sixteen", 2)
-	SUBQ(U8(16), RCX)
-	JGE(LabelRef("sixteen"))
+	Label("two")
+	group("two", 2)
+	SUBQ(two, RCX)
+	JGE(LabelRef("two"))
 	Label("rest")
-	ADDQ(U8(16), RCX)
+	ADDQ(two, RCX)
 	JZ(LabelRef("done"))
-	group("eight", 1)
+	group("one", 1)
 	Label("done")
 	VZEROUPPER()
 	RET()
@@ -74,7 +78,7 @@ func rowAt(k, vector int) Mem {
 // mergeSums adds the sums of four rows, of which two are added first, to sums in float64.
 func mergeSums(name string) {
 	sums := []VecPhysical{Y0, Y1, Y2, Y3}
-	merging(name, "func(fours, n int, acc *float64, rows *float32, ld int)", func(width int, fours func(func())) {
+	merging(name, "func(fours, n int, acc *float64, rows *float32, ld int)", 8, func(width int, fours func(func())) {
 		for i := range 2 * width {
 			VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, sums[i])
 		}
@@ -100,11 +104,37 @@ func mergeSums(name string) {
 	})
 }
 
+// mergeProductRows multiplies products in float64 by four rows, one after the other.
+func mergeProductRows(name string) {
+	products := []VecPhysical{Y0, Y1, Y2, Y3}
+	merging(name, "func(fours, n int, acc *float64, rows *float32, ld int)", 8, func(width int, fours func(func())) {
+		for i := range 2 * width {
+			VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, products[i])
+		}
+		fours(func() {
+			for k := range 4 {
+				for i := range 2 * width {
+					m := rowAt(k, 0)
+					m.Disp = 16 * i
+					x := []VecPhysical{Y4, Y5, Y6, Y7}[i]
+					VCVTPS2PD(m, x)
+					VMULPD(x, products[i], products[i])
+				}
+			}
+		})
+		for i := range 2 * width {
+			VMOVUPD(products[i], Mem{Base: RDI, Disp: 32 * i})
+		}
+		ADDQ(U8(64*width), RDI)
+	})
+}
+
 // mergeMost keeps the largest, or least, of each column. The instruction gives what was there where one is NaN; columns with a NaN become all ones at the
 // end, which is one.
-func mergeMost(name string, most minMax) {
+func mergeMost(name, element string, most minMax, compare func(ops ...Op)) {
 	kept, spoilt := []VecPhysical{Y0, Y1}, []VecPhysical{Y2, Y3}
-	merging(name, "func(fours, n int, acc, rows *float32, ld int)", func(width int, fours func(func())) {
+	elements := map[string]int{"float32": 8, "float64": 4}[element]
+	merging(name, "func(fours, n int, acc, rows *"+element+", ld int)", elements, func(width int, fours func(func())) {
 		for v := range width {
 			VMOVUPS(Mem{Base: RDI, Disp: 32 * v}, kept[v])
 			VXORPS(spoilt[v], spoilt[v], spoilt[v])
@@ -115,8 +145,8 @@ func mergeMost(name string, most minMax) {
 				VMOVUPS(rowAt(1, v), Y5)
 				VMOVUPS(rowAt(2, v), Y6)
 				VMOVUPS(rowAt(3, v), Y7)
-				VCMPPS(U8(3), Y4, Y5, Y8)
-				VCMPPS(U8(3), Y6, Y7, Y9)
+				compare(U8(3), Y4, Y5, Y8)
+				compare(U8(3), Y6, Y7, Y9)
 				most(Y5, Y4, Y4)
 				most(Y7, Y6, Y6)
 				most(Y6, Y4, Y4)

@@ -57,6 +57,7 @@ func generateWords() {
 	folding("foldMaxFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMAXPD) })
 	folding("foldMinFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMINPD) })
 	generateCasts()
+	generateComparisons()
 	sumRowsWide("sumFloat64AVX2")
 	mergeProducts("mergeProdAVX2")
 }

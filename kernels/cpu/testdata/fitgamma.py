@@ -14,3 +14,4 @@ if __name__ == "__main__":
     # The ends of the range are removable singularities.
     fit("lgamma(1+t)/(t*(t-1))", lambda t: mp.loggamma(1 + t) / (t * (t - 1)), mp.mpf("1e-12"), mp.mpf(1) - mp.mpf("1e-12"), 11)
     fit("sin(pi*r)/(pi*r), of r*r", lambda z: mp.sin(mp.pi * mp.sqrt(z)) / (mp.pi * mp.sqrt(z)) if z else mp.mpf(1), mp.mpf(0), mp.mpf("0.25"), 6)
+    fit("cos(pi*r), of r*r", lambda z: mp.cos(mp.pi * mp.sqrt(z)), mp.mpf(0), mp.mpf("0.25"), 7)
