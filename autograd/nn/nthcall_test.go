@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -69,5 +70,66 @@ func failMaterialize(t *testing.T, p *autograd.Parameter, refused bool) {
 		}
 		require.Zero(t, alloc.Stats().AllocatedBytes.All.Current, "call %d, %s", nth, kind)
 	}
+	require.NoError(t, dev.Close())
+}
+
+// Parametrized layers, where each driver call of making them, of a pass and of taking the parametrization off fails in turn.
+func TestParametrize_FailsAtEveryCallAndKeepsNothing(t *testing.T) {
+	for name, parametrize := range map[string]func(nn.Module) error{
+		"weight":   func(m nn.Module) error { return nn.WeightNorm(m) },
+		"spectral": func(m nn.Module) error { return nn.SpectralNorm(m) },
+	} {
+		for _, late := range []bool{false, true} { // when the layer has its weight
+			t.Run(fmt.Sprint(name, late), func(t *testing.T) { failParametrized(t, parametrize, late) })
+		}
+	}
+}
+
+func failParametrized(t *testing.T, parametrize func(nn.Module) error, late bool) {
+	dev := sim.New(1 << 30)
+	alloc := memory.NewDirect(dev)
+	e, err := tensor.On(dev, tensor.WithAllocator(alloc))
+	require.NoError(t, err)
+	x, err := tensor.Ones(e, tensor.Float32, 4, 3)
+	require.NoError(t, err)
+	base := alloc.Stats().AllocatedBytes.All.Current
+	injected := errors.New("injected")
+	for nth, more := 1, true; more; nth++ {
+		calls, kind := 0, sim.CallKind(0)
+		dev.Inject(func(c sim.Call) error {
+			if calls++; calls == nth {
+				kind = c.Kind
+				return injected
+			}
+			return nil
+		})
+		l := nn.Linear(3, 2)
+		place := func() error { return l.To(dev, nn.WithAllocator(alloc), nn.Seed(1)) }
+		parametrized := func() error { return parametrize(l) }
+		steps := []func() error{parametrized, place}
+		if late {
+			steps = []func() error{place, parametrized}
+		}
+		steps = append(steps, func() error {
+			g := autograd.NewGraph(dev, autograd.WithAllocator(alloc))
+			defer g.Release()
+			return l.Forward(g.Input(x)).Sum(nil, false).Backward()
+		}, func() error { return nn.RemoveParametrization(l, "weight") })
+		var err error
+		for i := 0; i < len(steps) && err == nil; i++ {
+			err = steps[i]()
+		}
+		dev.Inject(nil)
+		if more = calls >= nth; more && !slices.Contains(silent, kind) {
+			require.ErrorIs(t, err, injected, "call %d, %s", nth, kind)
+		} else {
+			require.NoError(t, err)
+		}
+		l.ZeroGrad()
+		l.Release()
+		require.NoError(t, alloc.EmptyCache())
+		require.Equal(t, base, alloc.Stats().AllocatedBytes.All.Current, "call %d, %s", nth, kind)
+	}
+	x.Release()
 	require.NoError(t, dev.Close())
 }
