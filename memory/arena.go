@@ -153,7 +153,8 @@ func (sh *shard) gapFor(size, least uint64) *block {
 	if best.seg == nil {
 		return nil
 	}
-	s := &slot{size: size, home: best.home, left: true, turn: &turn{taken: true}}
+	taken := takenIn(st.epoch)
+	s := &slot{size: size, home: best.home, left: true, turn: &taken}
 	kind := largePool
 	if best.home == nil {
 		s.end = uint64(best.at-best.seg.ptr) + size
@@ -316,7 +317,8 @@ func (a *Caching) surrenderArena(sh *shard) error {
 		}
 		sh.dropActive(b)
 		b.state, b.requested, b.entry, b.events = stateVacant, 0, 0, 0
-		b.slot.left, b.slot.turn.taken = false, false
+		b.slot.left = false
+		b.slot.turn.free()
 	}
 	st.left, st.program, st.programs = nil, nil, nil
 	st.arranged++

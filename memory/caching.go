@@ -37,9 +37,9 @@ type Caching struct {
 
 	// Two ways from a stream to its shard, neither of which takes a lock. Most programs have a few streams with small numbers and
 	// no private pool: for them direct is an index and a comparison. All others are found by binary search.
-	direct [16]atomic.Pointer[binding] // the default pools' shards of the streams with small numbers
-	shards atomic.Pointer[[]*shard]    // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
-	routes atomic.Pointer[[]route]     // requests that go to private pools, innermost last; replaced, never changed, under mu. Nil if none
+	direct [directBindings]atomic.Pointer[binding] // the default pools' shards, by their streams' keys; those that share a place are found by number
+	shards atomic.Pointer[[]*shard]                // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
+	routes atomic.Pointer[[]route]                 // requests that go to private pools, innermost last; replaced, never changed, under mu. Nil if none
 
 	mu            driverLock // segments, and everything that looks at several streams. Taken first
 	segments      []*segment // in no order: each knows its place. The order of PyTorch's walks is by registration (segment.reg)
@@ -534,11 +534,9 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 // shardOf returns the shard of a stream and makes it at the first use. It fails with a *StreamError, or with device.ErrClosed if the
 // stream was closed.
 func (a *Caching) shardOf(s device.Stream) (*shard, error) {
-	if id := s.ID(); id < device.StreamID(len(a.direct)) {
-		// The number alone would do for streams of this device; the comparison tells those of others apart, which have the same numbers.
-		if b := a.direct[id].Load(); b != nil && b.known == s {
-			return b.shard, b.open("Alloc")
-		}
+	key := streamKeyOf(s)
+	if b := a.direct[key.place()].Load(); b != nil && b.key.at == key.at && b.key.kind == key.kind {
+		return b.shard, b.open("Alloc")
 	}
 	return a.shardIn(nil, s)
 }

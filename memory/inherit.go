@@ -23,6 +23,7 @@ type binding struct {
 	stream device.Stream
 	id     device.StreamID
 	known  device.Stream // stream, to compare others with; nil if values of its type cannot be compared
+	key    streamKey     // of stream
 
 	reporter device.CloseReporter // stream, if it says whether it was closed; else nil
 }
@@ -40,14 +41,14 @@ func (sh *shard) stream() device.Stream { return sh.bound.Load().stream }
 
 // bind makes sh the shard of a stream. Caller holds a.mu and peaks.mu.
 func (a *Caching) bind(sh *shard, s device.Stream) {
-	b := &binding{shard: sh, stream: s, id: s.ID()}
+	b := &binding{shard: sh, stream: s, id: s.ID(), key: streamKeyOf(s)}
 	b.reporter, _ = s.(device.CloseReporter)
 	if reflect.ValueOf(s).Comparable() {
 		b.known = s
 	}
 	sh.bound.Store(b)
-	if sh.pool == nil && b.id < device.StreamID(len(a.direct)) {
-		a.direct[b.id].Store(b)
+	if sh.pool == nil {
+		a.direct[b.key.place()].Store(b)
 	}
 }
 
@@ -76,8 +77,8 @@ func (a *Caching) orphan(pool *Pool) (found *shard) {
 func (a *Caching) bequeath(sh *shard, s device.Stream) {
 	a.spoil()
 	old := sh.bound.Load()
-	if sh.pool == nil && old.id < device.StreamID(len(a.direct)) {
-		a.direct[old.id].Store(nil)
+	if sh.pool == nil {
+		a.direct[old.key.place()].CompareAndSwap(old, nil)
 	}
 	sh.mu.Lock()
 	sh.log.Seal()

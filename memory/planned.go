@@ -214,7 +214,7 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 		}
 	}
 	st.served++
-	*s.turn = turn{st.epoch, true}
+	*s.turn = takenIn(st.epoch)
 	s.b.state = stateAllocated
 	return s.b
 }

@@ -43,11 +43,19 @@ type slot struct {
 	turn     *turn
 }
 
-// turn is what other slots ask about a slot, for each request: beside each other, all of a program's are in the processor's nearest cache.
-type turn struct {
-	epoch uint32 // the last step that the slot was handed out in
-	taken bool   // its block is in use, or pending
-}
+// turn is what other slots ask about a slot, for each request: twice the last step that it was handed out in, and one more while its block is in use, or pending. Beside
+// each other, all of a program's are in the processor's nearest cache.
+type turn uint32
+
+func takenIn(epoch uint32) turn { return turn(epoch<<1 | 1) }
+
+// over is the turn of a slot that was handed out in a step, and whose block is free again.
+func over(epoch uint32) turn { return turn(epoch << 1) }
+
+func (t turn) taken() bool { return t&1 != 0 }
+
+// free makes it that of a slot whose block is free.
+func (t *turn) free() { *t &^= 1 }
 
 // placement is what package plan finds for a program, in the background.
 type placement struct {

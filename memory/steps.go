@@ -138,18 +138,19 @@ func (st *steps) serveNext(size uint64) *slot {
 		return nil
 	}
 	s := &p.slots[i]
-	if s.size != size || s.b == nil || s.turn.taken || s.end > st.arena.mapped || s.home != nil && s.home.state != stateLent {
+	if s.size != size || s.b == nil || s.turn.taken() || s.end > st.arena.mapped || s.home != nil && s.home.state != stateLent {
 		return nil
 	}
+	was := over(st.epoch)
 	for _, j := range p.before[s.from:s.to] {
-		if p.turns[j] != (turn{st.epoch, false}) {
+		if p.turns[j] != was {
 			return nil
 		}
 	}
 	st.next = i + 1
 	st.served++
 	st.outlives = false
-	*s.turn = turn{st.epoch, true}
+	*s.turn = takenIn(st.epoch)
 	s.b.state = stateAllocated
 	return s
 }
@@ -203,7 +204,7 @@ func (st *steps) follow(k int) {
 	st.leave()
 	st.use(k)
 	for i := range st.program.turns[:st.next] {
-		st.program.turns[i].epoch = st.epoch // whatever lies there is in left
+		st.program.turns[i] = over(st.epoch) | st.program.turns[i]&1 // whatever lies there is in left
 	}
 }
 
@@ -220,7 +221,7 @@ func (st *steps) leave() {
 		return
 	}
 	for i, t := range st.program.turns {
-		if s := &st.program.slots[i]; t.taken && !s.left {
+		if s := &st.program.slots[i]; t.taken() && !s.left {
 			s.left = true
 			st.left = append(st.left, s.b)
 		}
@@ -234,7 +235,7 @@ const mostVisited = 64
 // vacant reports whether nobody has any part of a slot. It is enough to look at those that had its bytes last in this step: when they were
 // handed out, nobody else had them. Where one of them was not handed out in this step, those before it count.
 func (st *steps) vacant(p *stepProgram, s *slot) bool {
-	if s.turn.taken || s.home != nil && s.home.state != stateLent || len(st.left) != 0 && st.leftIn(s.b) {
+	if s.turn.taken() || s.home != nil && s.home.state != stateLent || len(st.left) != 0 && st.leftIn(s.b) {
 		return false
 	}
 	visits := mostVisited
@@ -244,10 +245,10 @@ func (st *steps) vacant(p *stepProgram, s *slot) bool {
 func (st *steps) passed(p *stepProgram, s *slot, visits *int) bool {
 	for _, j := range p.before[s.from:s.to] {
 		t := p.turns[j]
-		if *visits--; *visits < 0 || t.taken {
+		if *visits--; *visits < 0 || t.taken() {
 			return false
 		}
-		if t.epoch != st.epoch && !st.passed(p, &p.slots[j], visits) {
+		if t != over(st.epoch) && !st.passed(p, &p.slots[j], visits) {
 			return false
 		}
 	}
@@ -262,7 +263,8 @@ func (st *steps) leftIn(b *block) bool {
 
 // vacate takes a planned block back that nobody uses any more.
 func (st *steps) vacate(b *block) {
-	b.state, b.slot.turn.taken = stateVacant, false
+	b.state = stateVacant
+	b.slot.turn.free()
 	if b.slot.left {
 		b.slot.left = false
 		if i, found := slices.BinarySearchFunc(st.left, b, compareAddress); found {
@@ -279,7 +281,7 @@ func (st *steps) live() []*block {
 	list := slices.Clone(st.left)
 	if st.program != nil {
 		for i, t := range st.program.turns {
-			if s := &st.program.slots[i]; t.taken && !s.left {
+			if s := &st.program.slots[i]; t.taken() && !s.left {
 				list = append(list, s.b)
 			}
 		}

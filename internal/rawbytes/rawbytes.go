@@ -24,3 +24,10 @@ func Int64s(s []int) []int64 {
 
 // Ints is s itself as int.
 func Ints(s []int64) []int { return unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(s))), len(s)) }
+
+// Words are what an interface value consists of: its type, and where it points to. Values with equal words are equal as long as one of them is kept; values with other
+// words may be equal. To compare them takes a nanosecond, where comparing interfaces calls the runtime.
+func Words(v any) (kind, at uintptr) {
+	words := (*[2]uintptr)(unsafe.Pointer(&v))
+	return words[0], words[1] // one by one, as they were written: both at once would wait for that
+}

@@ -28,3 +28,14 @@ func TestOf_IsTheMemoryOfTheSlice(t *testing.T) {
 	require.Equal(t, int32(-1), s[1])
 	require.Nil(t, Of([]uint16{}))
 }
+
+func TestWords_AreEqualForTheSamePointerOfAType(t *testing.T) {
+	type other int
+	x, y := new(int), new(int)
+	words := func(v any) [2]uintptr { kind, at := Words(v); return [2]uintptr{kind, at} }
+	require.Equal(t, words(x), words(x))
+	require.NotEqual(t, words(x), words(y))
+	require.NotEqual(t, words(x), words((*other)(x)))
+	require.Equal(t, [2]uintptr{}, words(nil))
+	require.NotEqual(t, words((*int)(nil)), words(nil))
+}
