@@ -32,7 +32,7 @@ type DataParallel struct {
 	learned bool      // the order is that of a backward pass,
 	order   []int     // by numbers of params; nil with a single bucket
 	moved   bool      // a pass of training may have changed the buffers since they were sent
-	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
+	stale   bool      // all ranks know that the shards may have changed since the parameters were gathered; what they do not know, they ask (refresh)
 
 	graph     *autograd.Graph // whose backward pass comes next
 	awaited   bool            // it does: there was a forward pass that trains
@@ -53,7 +53,7 @@ type DataParallel struct {
 	unsharded bool        // by Unshard
 	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
 	inside    bool        // Whole
-	summed    bool        // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
+	summed    bool        // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -506,7 +506,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	d.markShards()
 	err := d.follow() // also where this pass sends nothing: the parameters may be what a lost group has left
 	if err == nil {
-		err = d.refresh()
+		err = d.refresh(op, trains)
 	}
 	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()

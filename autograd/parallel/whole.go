@@ -131,10 +131,14 @@ func (d *DataParallel) adopt(b *bucket) error {
 			return err
 		}
 	}
-	if b.master == nil {
-		return nil
+	if b.master != nil {
+		if err := b.widen(); err != nil {
+			return err
+		}
+		b.rounded = b.master.Version()
 	}
-	return b.widen()
+	b.gathered = b.version() // all ranks have done the same
+	return nil
 }
 
 // widen brings the float32 values up to date with the shard, where they do not round to what it has.
