@@ -16,7 +16,7 @@ import (
 type Sink func(t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
-// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks).
+// RegisterPostAccumulateGradHook are not called then, whether f takes a gradient or not: who gives it to a parameter does so (CallPostHooks).
 func Divert(_ training.Key, p *Parameter, f Sink) {
 	if p != nil {
 		p.diverted = f

@@ -28,7 +28,9 @@
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
-// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own
+// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. With ZeRO 1 to 3 such a hook of a part, of what Parameters or ParametersOf has, is an error of the pass.
+//
+// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. With ZeRO 1 to 3 the model's own
 // parameters get none; such a hook of theirs is an error, and an optimizer of them has one in its first step. A stepgraph.Step cannot capture a pass, and refuses the model.
 //
 // # What a rank keeps

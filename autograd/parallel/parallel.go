@@ -284,7 +284,7 @@ func (d *DataParallel) Comm() comm.Comm {
 }
 
 // Parameters are what an optimizer gets: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
-// parameter under the name of its whole. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
+// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
 func (d *DataParallel) Parameters() []*autograd.Parameter {
 	if d == nil {
 		return nil
@@ -492,6 +492,9 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	if trains {
 		if err := d.stillSummed(op); err != nil {
 			return err
+		}
+		if err := d.unheardHooks(op); err != nil {
+			return d.fatal(op, err)
 		}
 		d.awaited = true
 		if err := d.stillFrozen(op); err != nil {

@@ -281,6 +281,9 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if d.summed = d.noSync; d.noSync {
 		return nil
 	}
+	if err := d.unheardHooks("Backward"); err != nil {
+		return err
+	}
 	if d.set.parts {
 		d.learnParts()
 	}

@@ -164,6 +164,19 @@ func (d *DataParallel) hooked(op, name string) error {
 		Detail: fmt.Sprintf("it has a hook of RegisterPostAccumulateGradHook, and with ZeRO %d no gradient of its own: register the hook with what ParametersOf has for it, after Data", d.set.stage)}
 }
 
+// unheardHooks refuses hooks of RegisterHook of the parts, which would never be called: they are called with a rank's own gradient, as with ZeRO 0, which is the model's parameter's.
+func (d *DataParallel) unheardHooks(op string) error {
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			if autograd.HasHooks(key, c.p) {
+				return &Error{Op: op, Rank: d.comm.Rank(), Parameter: c.of.name,
+					Detail: fmt.Sprintf("this rank's part of it has a hook of RegisterHook, and with ZeRO %d only what all ranks have summed comes there: register it with the model's parameter, where it sees this rank's gradient, or use RegisterPostAccumulateGradHook", d.set.stage)}
+			}
+		}
+	}
+	return nil
+}
+
 // round brings the shard up to date with what the optimizer has made of its float32 values.
 func (b *bucket) round() error {
 	if b.master == nil || b.master.Version() == b.rounded {
