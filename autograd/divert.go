@@ -134,35 +134,49 @@ func Forget(_ training.Key, g *Graph, p *Parameter) (requires bool) {
 	return leaf.requires
 }
 
-// passEnd is a function of OnPassEnd.
-type passEnd struct {
-	of any
-	f  func(err error) error
-}
-
 // IsReleased reports whether g was released: no backward pass of it comes any more.
 func IsReleased(_ training.Key, g *Graph) bool { return g != nil && g.released }
 
 // InBackward reports whether a backward pass over g is under way.
 func InBackward(_ training.Key, g *Graph) bool { return g != nil && g.running }
 
-// OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
-// returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.
-func OnPassEnd(_ training.Key, g *Graph, of any, f func(err error) error) {
-	if g == nil || f == nil {
-		return
-	}
-	g.ends = slices.DeleteFunc(g.ends, func(e passEnd) bool { return e.of == of })
-	g.ends = append(g.ends, passEnd{of, f})
+// PassWatcher is told of the backward passes over a graph.
+type PassWatcher interface {
+	// Reached reports whether the pass under way has come to something that is watched.
+	Reached() bool
+	// Ended is called when a pass ends, with its error, before what it has left is handed on to the streams of the leaves. What it returns is the pass's error. A pass is not concerned if it came without an error
+	// to what other watchers of the graph watch, and not to this.
+	Ended(err error, concerned bool) error
+	// Refused is called when Backward does not begin, which leaves the graph as it was. What it returns is Backward's error.
+	Refused(err error) error
 }
 
-// ended calls the functions of OnPassEnd.
+// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given.
+func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
+	if g != nil && w != nil && !slices.Contains(g.watching, w) {
+		g.watching = append(g.watching, w)
+	}
+}
+
+// ended tells those who watch.
 func (b *backward) ended(err error) error {
-	for _, e := range b.g.ends {
-		err = e.f(err)
+	reached := slices.ContainsFunc(b.g.watching, PassWatcher.Reached)
+	for _, w := range b.g.watching {
+		err = w.Ended(err, err != nil || !reached || w.Reached())
 	}
 	if err == nil && !b.g.released {
 		err = b.g.lead()
+	}
+	return err
+}
+
+// refused tells them of a pass that does not begin; in the middle of another one it is that one's own affair.
+func (g *Graph) refused(err error) error {
+	if g == nil || g.running {
+		return err
+	}
+	for _, w := range g.watching {
+		err = w.Refused(err)
 	}
 	return err
 }

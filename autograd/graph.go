@@ -31,8 +31,8 @@ type Graph struct {
 	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
-	ends    []passEnd     // called when a backward pass ends; see OnPassEnd
-	watcher ModuleWatcher // nil for none; see WatchModules
+	watching []PassWatcher // told of backward passes; see WatchPasses
+	watcher  ModuleWatcher // nil for none; see WatchModules
 
 	scope    *scope // the innermost open scope; nil outside of all
 	nodes    uint64 // how many nodes were recorded: the next node's number

@@ -25,6 +25,9 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
+// A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
+// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.
+//
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
@@ -57,7 +60,7 @@
 // # Errors
 //
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
-// allows them). When a rank cannot go on, because Run or a backward pass has failed, or a function of the program's has panicked in Run, Backward, Whole, NoSync or a Checkpoint, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// allows them). When a rank cannot go on, because Run or a backward pass has failed or was refused, or a function of the program's has panicked in Run, Backward, Whole, NoSync or a Checkpoint, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
 // On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
 // something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
 // LaunchError whose cause is the *comm.Error.

@@ -52,6 +52,7 @@ type DataParallel struct {
 	closed    bool
 	unsharded bool        // by Unshard
 	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
+	reached   atomic.Bool // by the backward pass under way: a gradient of the model has come
 	inside    bool        // Whole
 	summed    bool        // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
@@ -367,8 +368,8 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
-// ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
+// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. So does a Backward that is refused, as of a loss that has failed or is no scalar. A program that does not
+// come so far ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
 		return d.nowhere("Run", autograd.ErrNilGraph)
@@ -503,7 +504,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	}
 	if trains && d.graph != g {
 		d.graph = g
-		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
+		autograd.WatchPasses(key, g, passes{d, g})
 	}
 	d.on = g.Exec()
 	d.markShards()
