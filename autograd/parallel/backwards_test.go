@@ -265,3 +265,32 @@ func mustOnes(r *rank) *tensor.Tensor {
 	r.t.Cleanup(one.Release)
 	return one
 }
+
+// A graph that has failed before Run has no forward pass, and ends the group as one that fails in it.
+func TestRun_InAGraphThatHasFailedEndsTheGroup(t *testing.T) {
+	for stage := range 4 {
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			return withModel(r, newScaled(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+				defer d.ZeroGrad()
+				g, x := r.graph(2, inputs)
+				defer g.Release()
+				if r.comm.Rank() == 1 {
+					_ = x.MatMul(x)
+				}
+				err := d.Forward(x).Mean(nil, false).Backward()
+				if err == nil { // it has not needed the other
+					_, err = d.Gather(1)
+				}
+				require.ErrorContains(r.t, err, "matmul")
+				if r.comm.Rank() == 0 {
+					require.ErrorIs(r.t, err, comm.ErrAborted)
+				}
+				return nil
+			})
+		}) {
+			require.NoError(t, err, "rank %d", i)
+		}
+		requireNothingKept(t, all)
+	}
+}

@@ -368,7 +368,7 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. So does a Backward that is refused, as of a loss that has failed or is no scalar. A program that does not
+// the same passes. An error of f in a graph that trains, or one that the graph has had before, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. So does a Backward that is refused, as of a loss that has failed or is no scalar. A program that does not
 // come so far ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
@@ -464,13 +464,15 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return d.twice(op)
 	}
 	defer d.inUse.Store(false)
-	switch {
-	case g.Err() != nil:
-		return g.Err()
-	case g.Device().ID() != d.exec.Device().ID():
-		return d.mistake(op, "the graph is on %v, the model on %v", g.Device().ID(), d.exec.Device().ID())
-	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
+	trains := g.GradEnabled()
+	if replay.Prepared(g.Exec().Stream()) != nil { // the model is not among the step's Modules, where it would have been refused
 		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
+	}
+	if err := d.unfit(op, g); err != nil {
+		if trains { // the others wait for the pass
+			return d.fatal(op, err)
+		}
+		return err
 	}
 	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
 		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
@@ -478,7 +480,6 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
-	trains := g.GradEnabled()
 	if d.inside && trains {
 		return d.fatal(op, d.mistake(op, withinWhole))
 	}
@@ -516,6 +517,17 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		err = d.sendBuffers()
 	}
 	return d.fatal(op, err)
+}
+
+// unfit refuses a graph in which there can be no pass.
+func (d *DataParallel) unfit(op string, g *autograd.Graph) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if have, want := g.Device().ID(), d.exec.Device().ID(); have != want {
+		return d.mistake(op, "the graph is on %v, the model on %v", have, want)
+	}
+	return nil
 }
 
 // twice is the error of a goroutine that comes while another one is at work. It ends the group, and changes nothing here, where that one works.
