@@ -67,6 +67,10 @@ func (b *backward) give(p *Parameter, t *tensor.Tensor) error {
 		}
 		return p.accumulate(t) // the hooks wait for what the sink's owner makes of it
 	}
+	if err := b.g.admit(p); err != nil {
+		t.Release()
+		return err
+	}
 	if err := p.accumulate(t); err != nil || len(p.after.list) == 0 {
 		return err
 	}

@@ -149,6 +149,8 @@ type PassWatcher interface {
 	Ended(err error, concerned bool) error
 	// Refused is called when Backward does not begin, which leaves the graph as it was. What it returns is Backward's error.
 	Refused(err error) error
+	// Admit is called for a gradient of a parameter that no sink takes, before the parameter gets it, also in the second run of a checkpoint. Its error ends the pass.
+	Admit(p *Parameter) error
 }
 
 // WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given.
@@ -168,6 +170,19 @@ func (b *backward) ended(err error) error {
 		err = b.g.lead()
 	}
 	return err
+}
+
+// admit asks those who watch whether p may have its gradient.
+func (g *Graph) admit(p *Parameter) error {
+	for g.within != nil {
+		g = g.within
+	}
+	for _, w := range g.watching {
+		if err := w.Admit(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refused tells them of a pass that does not begin; in the middle of another one it is that one's own affair.
@@ -194,5 +209,15 @@ func WatchModules(_ training.Key, g *Graph, w ModuleWatcher, f func() *Variable)
 	}
 	defer func(before ModuleWatcher) { g.watcher = before }(g.watcher)
 	g.watcher = w
+	return f()
+}
+
+// WatchParameters tells use of the parameters that f takes into the graph, each time it does, also in the function of a checkpoint.
+func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter), f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("WatchParameters")
+	}
+	defer func(before func(p *Parameter)) { g.uses = before }(g.uses)
+	g.uses = use
 	return f()
 }

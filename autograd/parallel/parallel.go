@@ -50,11 +50,13 @@ type DataParallel struct {
 
 	broken    error // why the group was ended
 	closed    bool
-	unsharded bool        // by Unshard
-	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
-	reached   atomic.Bool // by the backward pass under way: a gradient of the model has come
-	inside    bool        // Whole
-	summed    bool        // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
+	unsharded bool                           // by Unshard
+	inUse     atomic.Bool                    // by a goroutine that begins a pass or has a gradient
+	met       map[*autograd.Parameter]bool   // that are not the model's, and that Run has used in the graph
+	has       map[*autograd.Parameter]string // the names of those that the model has now; nil until somebody asks
+	reached   atomic.Bool                    // by the backward pass under way: a gradient of the model has come
+	inside    bool                           // Whole
+	summed    bool                           // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -70,7 +72,7 @@ type param struct {
 }
 
 // Data makes a model, which has its values, one of several ranks: all ranks call it, with the same model and options, and then have the values of rank 0. What is trained is fixed from then on:
-// parameters that do not require a gradient now stay as they are on each rank.
+// parameters that do not require a gradient now stay as they are on each rank, and one that Run uses, or that the model has, and that was not among them is an error of the pass in which it gets a gradient.
 //
 // All parameters are on the Comm's device, on one stream. A model that differs from rank 0's is a *MismatchError on all ranks; what else fails on one rank is an *Error
 // there, and ends the group. The Comm stays the program's, which closes it after DataParallel.Close.
@@ -397,6 +399,9 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 func (d *DataParallel) forwardPass(g *autograd.Graph, f func() *autograd.Variable) (v *autograd.Variable) {
 	done := false
 	defer d.guard("Run", &done)
+	if g.GradEnabled() {
+		f = d.meeting(g, f)
+	}
 	if d.set.stage < 3 || d.inside {
 		v = f()
 	} else {
@@ -504,7 +509,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		}
 	}
 	if trains && d.graph != g {
-		d.graph = g
+		d.graph, d.met, d.has = g, nil, nil
 		autograd.WatchPasses(key, g, passes{d, g})
 	}
 	d.on = g.Exec()
@@ -551,6 +556,43 @@ func (d *DataParallel) stillFrozen(op string) error {
 		}
 	}
 	return nil
+}
+
+// meeting is f with a note of the parameters that it uses and that nobody has agreed to train.
+func (d *DataParallel) meeting(g *autograd.Graph, f func() *autograd.Variable) func() *autograd.Variable {
+	meet := func(p *autograd.Parameter) {
+		if !p.RequiresGrad() || autograd.Diverted(key, p) || autograd.PartOf(key, p) != "" {
+			return
+		}
+		if d.met == nil {
+			d.met = map[*autograd.Parameter]bool{}
+		}
+		d.met[p] = true
+	}
+	return func() *autograd.Variable { return autograd.WatchParameters(key, g, meet, f) }
+}
+
+// newcomer refuses the gradient of a parameter that the model, or the forward pass, did not have when the ranks have agreed: each would train it by its own gradients alone. What is elsewhere, as a layer that is used outside of Run, and what
+// gets no gradient, as a teacher within it, is the program's.
+func (d *DataParallel) newcomer(g *autograd.Graph, p *autograd.Parameter) error {
+	if autograd.PartOf(key, p) != "" {
+		return nil
+	}
+	if d.has == nil {
+		d.has = map[*autograd.Parameter]string{}
+		for _, n := range nn.NamedParameters(d.model) {
+			d.has[n.Parameter] = n.Name
+		}
+	}
+	name, mine := d.has[p]
+	if !mine && !(d.graph == g && d.met[p]) {
+		return nil
+	}
+	if !mine {
+		name = p.Name()
+	}
+	return &Error{Op: "Backward", Rank: d.comm.Rank(), Parameter: name,
+		Detail: "it was not among the parameters when Data was called, and each rank would train it by its own gradients alone: make it part of the model before Data, freeze it (SetRequiresGrad), or use it outside of Run"}
 }
 
 // stillThere refuses parameters that have other values than the ranks' parts of them since (Module.To, SetTensor): they would not be trained.

@@ -251,6 +251,14 @@ func (p passes) Ended(err error, concerned bool) error {
 	return p.d.ended(p.g, err)
 }
 
+// Admit implements it.
+func (p passes) Admit(q *autograd.Parameter) error {
+	if p.d.closed {
+		return nil
+	}
+	return p.d.newcomer(p.g, q)
+}
+
 // Refused implements it: the others wait for the pass that this rank does not make.
 func (p passes) Refused(err error) error {
 	if p.d.closed {

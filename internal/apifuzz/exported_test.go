@@ -132,6 +132,7 @@ var functions = map[string]any{
 	"autograd.Values[int64]":             autograd.Values[int64],
 	"autograd.Waiting":                   autograd.Waiting,
 	"autograd.WatchModules":              autograd.WatchModules,
+	"autograd.WatchParameters":           autograd.WatchParameters,
 	"autograd.WatchPasses":               autograd.WatchPasses,
 	"autograd.Where":                     autograd.Where,
 	"autograd.WhereScalar":               autograd.WhereScalar,
