@@ -31,6 +31,7 @@ func Diverted(_ training.Key, p *Parameter) bool { return p != nil && p.diverted
 type Sharding struct {
 	Instead string        // of the model's own: where its gradients go, which never come to Grad
 	Part    string        // of a part: whose it is
+	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Cleared func()        // what else ZeroGrad releases; nil for nothing
 }
@@ -64,6 +65,16 @@ func Instead(_ training.Key, p *Parameter) string {
 		return ""
 	}
 	return p.sharding.Instead
+}
+
+// Behind is why the value of p is not that of the last update, "" if it is: a copy now would have another one on each rank.
+func Behind(_ training.Key, p *Parameter) string { return p.behind() }
+
+func (p *Parameter) behind() string {
+	if p == nil || p.sharding == nil || p.sharding.Behind == nil {
+		return ""
+	}
+	return p.sharding.Behind()
 }
 
 // PartOf is whose part p is, which is one of several ranks: what looks at all gradients together, as a norm does, would have another result on each. It is "" of others.

@@ -581,5 +581,5 @@ func (d *DataParallel) arrange() error {
 			return err
 		}
 	}
-	return d.mayShard()
+	return d.mayShard("Data", d.flats(), d.entries(), d.comm.Size())
 }

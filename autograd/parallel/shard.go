@@ -103,18 +103,26 @@ func (d *DataParallel) cut(b *bucket) (err error) {
 }
 
 // mayShard refuses to leave a rank without anything to update, on all ranks alike.
-func (d *DataParallel) mayShard() error {
-	entries := d.entries()
-	for rank := range d.comm.Size() {
-		parts := 0
-		for _, b := range d.buckets {
-			parts += len(b.parts(entries, rank, d.comm.Size()))
-		}
-		if parts == 0 {
-			return d.mistake("Data", "ZeRO %d: the model is too small for %d ranks: there is nothing for rank %d to keep", d.set.stage, d.comm.Size(), rank)
+func (d *DataParallel) mayShard(op string, flats []flat, entries []entry, ranks int) error {
+	if d.set.stage == 0 {
+		return nil
+	}
+	for rank := range ranks {
+		some := slices.ContainsFunc(flats, func(f flat) bool { return len(f.parts(entries, rank, ranks)) > 0 })
+		if !some {
+			return d.mistake(op, "ZeRO %d: the model is too small for %d ranks: there is nothing for rank %d to keep", d.set.stage, ranks, rank)
 		}
 	}
 	return nil
+}
+
+// flats is the layout of the buckets.
+func (d *DataParallel) flats() []flat {
+	all := make([]flat, len(d.buckets))
+	for i, b := range d.buckets {
+		all[i] = b.flat
+	}
+	return all
 }
 
 // ended is why a part has no value after Close.

@@ -61,6 +61,7 @@ var functions = map[string]any{
 	"autograd.Away":                      autograd.Away,
 	"autograd.BAddBMM":                   autograd.BAddBMM,
 	"autograd.BCEWeight":                 autograd.BCEWeight,
+	"autograd.Behind":                    autograd.Behind,
 	"autograd.Bilinear":                  autograd.Bilinear,
 	"autograd.BlockDiag":                 autograd.BlockDiag,
 	"autograd.BroadcastTensors":          autograd.BroadcastTensors,
