@@ -104,8 +104,12 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 			panicked = recover()
 			err = endedBy(name, panicked)
 		}
-		if b.g.watching != nil && b.wanted == nil {
+		switch {
+		case b.g.watching == nil:
+		case b.wanted == nil:
 			err = b.ended(err)
+		case !returned: // a pass of Grad concerns nobody, but none comes after it now
+			err = b.g.refused(err)
 		}
 		if err != nil {
 			b.abort()

@@ -158,7 +158,7 @@ type PassWatcher interface {
 	// Ended is called when a pass ends, with its error, before what it has left is handed on to the streams of the leaves. What it returns is the pass's error. A pass is not concerned if it came without an error
 	// to what other watchers of the graph watch, and not to this.
 	Ended(err error, concerned bool) error
-	// Refused is called when Backward does not begin, which leaves the graph as it was. What it returns is Backward's error.
+	// Refused is called when Backward does not begin, which leaves the graph as it was, and when a panic has ended a pass of Grad, after which none will begin. What it returns is the error.
 	Refused(err error) error
 	// Admit is called for a gradient of a parameter that no sink takes, before the parameter gets it, also in the second run of a checkpoint. Its error ends the pass.
 	Admit(p *Parameter) error

@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -87,6 +88,21 @@ func TestData_APanicEndsTheGroup(t *testing.T) {
 				m.In.Bias.RegisterVariableHook(func(*autograd.Variable) *autograd.Variable { panic("at the worst moment") })
 			}
 			return r.backward(d, inputs)
+		},
+		"Grad": func(r *rank, d *parallel.DataParallel, _ *fragile, _ string, bad bool) error {
+			g, x := r.graph(2, inputs)
+			defer g.Release()
+			ones, err := x.Tensor()
+			if err != nil {
+				return err
+			}
+			in := g.Input(ones, autograd.RequiresGrad())
+			y := d.Forward(in)
+			if bad {
+				y.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { panic("at the worst moment") })
+			}
+			_, err = autograd.Grad([]*autograd.Variable{y.Sum(nil, false)}, []*autograd.Variable{in}, autograd.RetainGraph())
+			return errors.Join(err, y.Square().Mean(nil, false).Backward())
 		},
 		"full backward hook": func(r *rank, d *parallel.DataParallel, m *fragile, _ string, bad bool) error {
 			if bad {

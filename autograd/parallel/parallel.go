@@ -574,6 +574,13 @@ func (d *DataParallel) stillFrozen(op string) error {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
 		}
 	}
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			if !c.p.RequiresGrad() {
+				return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: c.of.name, Detail: "this rank's part of it is frozen, which changes nothing of what is trained: SetRequiresGrad of the model's parameter comes before Data"})
+			}
+		}
+	}
 	for _, q := range d.params {
 		if !q.p.RequiresGrad() && !d.set.unused {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it is frozen, and was trained when Data was called: SetRequiresGrad comes before Data, or ask for FindUnused"})
