@@ -11,6 +11,8 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -229,6 +231,58 @@ func TestClose_AfterAChangeLeavesNoValues(t *testing.T) {
 				require.NoError(t, err, "rank %d", i)
 			}
 			requireNothingKept(t, all)
+		}
+	}
+}
+
+// What asks and gathers again ends all ranks when it fails on one, and nobody keeps memory.
+func TestZeRO_GatheringAgainThatFailsEndsAllRanks(t *testing.T) {
+	for name, with := range map[string]func(r *rank, n *nth){
+		"allocations": func(r *rank, n *nth) {
+			r.alloc = poor{r.alloc, n}
+			e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc))
+			require.NoError(t, err)
+			r.exec = e
+		},
+		"collectives": func(r *rank, n *nth) { r.comm = broken(r.comm, n) },
+	} {
+		for stage := 1; stage < 4; stage++ {
+			t.Run(fmt.Sprintf("%s, ZeRO %d", name, stage), func(t *testing.T) {
+				failed := 0
+				everyNth(t, 5, func(t *testing.T, at int64) bool {
+					all, n := ranks(t, 2), &nth{at: at}
+					caching := []memory.Allocator{all[0].alloc, all[1].alloc}
+					with(all[1], n)
+					errs := together(all, func(r *rank) error {
+						m := newScaled()
+						return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(100, 100)}, func(d *parallel.DataParallel) error {
+							defer d.ZeroGrad()
+							c := &changing{r: r, m: m, d: d, opt: optim.SGD(d.Parameters(), optim.LR(0.5)), of: tensor.Float32}
+							for _, do := range []func(c *changing) error{(*changing).dropped, (*changing).pass, (*changing).dropped, (*changing).step, (*changing).evaluate, (*changing).write, (*changing).evaluate, (*changing).whole} {
+								if err := do(c); err != nil {
+									return err
+								}
+							}
+							return d.Unshard()
+						})
+					})
+					for i := range all {
+						require.NoError(t, all[i].dev.Synchronize(t.Context()), "call %d", at)
+						require.Zero(t, caching[i].Stats().AllocatedBytes.All.Current, "call %d, rank %d: %v", at, i, errs[1])
+					}
+					if n.calls.Load() < at {
+						require.NoError(t, errors.Join(errs...))
+						return false
+					}
+					failed++
+					require.ErrorIs(t, errs[1], errInjected, "call %d", at)
+					if errs[0] != nil {
+						require.ErrorIs(t, errs[0], comm.ErrAborted, "call %d: %v", at, errs[1])
+					}
+					return true
+				})
+				require.Greater(t, failed, 3)
+			})
 		}
 	}
 }
