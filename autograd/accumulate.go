@@ -56,15 +56,25 @@ func (b *backward) settle(v *Variable) error {
 	if v.param == nil {
 		return v.keepOwnGrad(total)
 	}
-	if v.param.diverted != nil {
-		if taken, err := v.param.divert(total); taken || err != nil {
+	return b.give(v.param, total)
+}
+
+// give passes t, which it takes over, on to p: to its sink, or to its Grad and then to the hooks that wait for that.
+func (b *backward) give(p *Parameter, t *tensor.Tensor) error {
+	if p.diverted != nil {
+		if taken, err := p.divert(t); taken || err != nil {
 			return err
 		}
+		return p.accumulate(t) // the hooks wait for what the sink's owner makes of it
 	}
-	if err := v.param.accumulate(total); err != nil || len(v.param.after.list) == 0 {
+	if err := b.g.admit(p); err != nil {
+		t.Release()
 		return err
 	}
-	return b.accumulated(v.param)
+	if err := p.accumulate(t); err != nil || len(p.after.list) == 0 {
+		return err
+	}
+	return b.accumulated(p)
 }
 
 // settleLate settles leaves whose owners may change them: when the node that has given the last gradient reads them no more.

@@ -61,14 +61,14 @@ type backward struct {
 // Mistakes that can be seen before anything is computed (a second backward, a saved tensor that was changed in place) leave
 // everything as it was; other errors, as running out of memory, become the graph's error, may leave gradients of some
 // leaves, and all memory is freed by Release as usual. The panic of a hook, or of another function of the program's, passes through;
-// the graph's error is then ErrPanicked. A pass cannot begin inside another one of its graph.
+// the graph's error is then ErrPanicked, with the panic's text. A pass cannot begin inside another one of its graph.
 //
 // Gradients add up: calling Backward for several losses, or for the parts of a batch, each in a graph of its own, leaves the sum
 // in the parameters until ZeroGrad. Divide each loss by the number of parts to get the gradient of the mean. In a retained graph,
 // and for several losses of one graph, the sums are the same.
 func (v *Variable) Backward(opts ...BackwardOption) error {
 	if err := v.check("Backward"); err != nil {
-		return err
+		return v.graph().refused(err)
 	}
 	b := &backward{g: v.g, roots: []*Variable{v.now()}}
 	return b.do("Backward", opts)
@@ -85,7 +85,10 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 		return called(name, ErrReentrant)
 	}
 	if err := b.prepare(name); err != nil {
-		return err
+		if b.wanted != nil {
+			return err
+		}
+		return b.g.refused(err)
 	}
 	if region.On() {
 		defer region.Begin("pass", "backward")()
@@ -96,15 +99,25 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	returned := false
 	defer func() {
 		b.g.retaining, b.g.returning, b.g.running, b.g.pass = false, false, false, nil
+		var panicked any
 		if !returned {
-			err = fmt.Errorf("%s: %w", name, ErrPanicked) // for the graph: the panic goes on
+			panicked = recover()
+			err = endedBy(name, panicked)
 		}
-		if b.g.ends != nil && b.wanted == nil {
+		switch {
+		case b.g.watching == nil:
+		case b.wanted == nil:
 			err = b.ended(err)
+		case !returned: // a pass of Grad concerns nobody, but none comes after it now
+			err = b.g.refused(err)
 		}
 		if err != nil {
 			b.abort()
 			b.g.Fail(err)
+		}
+		if panicked != nil {
+			// invariant: it is the program's own panic, which goes on
+			panic(panicked)
 		}
 	}()
 	if b.create {
@@ -114,6 +127,14 @@ func (b *backward) do(name string, opts []BackwardOption) (err error) {
 	}
 	returned = true
 	return err
+}
+
+// endedBy is the graph's error when a pass was ended by a panic, or by the end of its goroutine.
+func endedBy(name string, panicked any) error {
+	if panicked == nil {
+		panicked = "its goroutine has ended"
+	}
+	return fmt.Errorf("%s: %w: %v", name, ErrPanicked, panicked)
 }
 
 func (b *backward) run() error {

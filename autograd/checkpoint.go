@@ -339,7 +339,7 @@ func (n *node) given(leaves []*Variable, gradient func(*Variable) *tensor.Tensor
 func (g *Graph) child(gen *tensor.Generator, c Caster, inference bool) *Graph {
 	sub := &Graph{
 		exec: g.exec, outer: g.outer, dev: g.dev, ledger: new(ledger), anomaly: g.anomaly,
-		inference: inference, noGrad: inference, gen: gen, caster: c, nested: true, watcher: g.watcher,
+		inference: inference, noGrad: inference, gen: gen, caster: c, nested: true, within: g, watcher: g.watcher, uses: g.uses,
 	}
 	sub.poison = &Variable{g: sub}
 	return sub

@@ -147,15 +147,7 @@ func (b *backward) settleRecorded(v, grad *Variable) error {
 	if v.param == nil {
 		return v.keepOwnGrad(t)
 	}
-	if v.param.diverted != nil {
-		if taken, err := v.param.divert(t); taken || err != nil {
-			return err
-		}
-	}
-	if err := v.param.accumulate(t); err != nil || len(v.param.after.list) == 0 {
-		return err
-	}
-	return b.accumulated(v.param)
+	return b.give(v.param, t)
 }
 
 // GradVariable is the gradient of a leaf that Backward with CreateGraph has left, as a variable through which gradients flow; of several

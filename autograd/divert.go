@@ -16,7 +16,7 @@ import (
 type Sink func(t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
-// RegisterPostAccumulateGradHook are not called for what f takes, unless who gives it to a parameter does so (CallPostHooks).
+// RegisterPostAccumulateGradHook are not called then, whether f takes a gradient or not: who gives it to a parameter does so (CallPostHooks).
 func Divert(_ training.Key, p *Parameter, f Sink) {
 	if p != nil {
 		p.diverted = f
@@ -31,6 +31,7 @@ func Diverted(_ training.Key, p *Parameter) bool { return p != nil && p.diverted
 type Sharding struct {
 	Instead string        // of the model's own: where its gradients go, which never come to Grad
 	Part    string        // of a part: whose it is
+	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Cleared func()        // what else ZeroGrad releases; nil for nothing
 }
@@ -64,6 +65,16 @@ func Instead(_ training.Key, p *Parameter) string {
 		return ""
 	}
 	return p.sharding.Instead
+}
+
+// Behind is why the value of p is not that of the last update, "" if it is: a copy now would have another one on each rank.
+func Behind(_ training.Key, p *Parameter) string { return p.behind() }
+
+func (p *Parameter) behind() string {
+	if p == nil || p.sharding == nil || p.sharding.Behind == nil {
+		return ""
+	}
+	return p.sharding.Behind()
 }
 
 // PartOf is whose part p is, which is one of several ranks: what looks at all gradients together, as a norm does, would have another result on each. It is "" of others.
@@ -134,35 +145,64 @@ func Forget(_ training.Key, g *Graph, p *Parameter) (requires bool) {
 	return leaf.requires
 }
 
-// passEnd is a function of OnPassEnd.
-type passEnd struct {
-	of any
-	f  func(err error) error
-}
-
 // IsReleased reports whether g was released: no backward pass of it comes any more.
 func IsReleased(_ training.Key, g *Graph) bool { return g != nil && g.released }
 
 // InBackward reports whether a backward pass over g is under way.
 func InBackward(_ training.Key, g *Graph) bool { return g != nil && g.running }
 
-// OnPassEnd makes every backward pass over g call f when it ends, with its error, before what it has left is handed on to the streams of the leaves. What f
-// returns is the pass's error. One function is called for each of, which can be compared: the one that was given last.
-func OnPassEnd(_ training.Key, g *Graph, of any, f func(err error) error) {
-	if g == nil || f == nil {
-		return
-	}
-	g.ends = slices.DeleteFunc(g.ends, func(e passEnd) bool { return e.of == of })
-	g.ends = append(g.ends, passEnd{of, f})
+// PassWatcher is told of the backward passes over a graph.
+type PassWatcher interface {
+	// Reached reports whether the pass under way has come to something that is watched.
+	Reached() bool
+	// Ended is called when a pass ends, with its error, before what it has left is handed on to the streams of the leaves. What it returns is the pass's error. A pass is not concerned if it came without an error
+	// to what other watchers of the graph watch, and not to this.
+	Ended(err error, concerned bool) error
+	// Refused is called when Backward does not begin, which leaves the graph as it was, and when a panic has ended a pass of Grad, after which none will begin. What it returns is the error.
+	Refused(err error) error
+	// Admit is called for a gradient of a parameter that no sink takes, before the parameter gets it, also in the second run of a checkpoint. Its error ends the pass.
+	Admit(p *Parameter) error
 }
 
-// ended calls the functions of OnPassEnd.
+// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given.
+func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
+	if g != nil && w != nil && !slices.Contains(g.watching, w) {
+		g.watching = append(g.watching, w)
+	}
+}
+
+// ended tells those who watch.
 func (b *backward) ended(err error) error {
-	for _, e := range b.g.ends {
-		err = e.f(err)
+	reached := slices.ContainsFunc(b.g.watching, PassWatcher.Reached)
+	for _, w := range b.g.watching {
+		err = w.Ended(err, err != nil || !reached || w.Reached())
 	}
 	if err == nil && !b.g.released {
 		err = b.g.lead()
+	}
+	return err
+}
+
+// admit asks those who watch whether p may have its gradient.
+func (g *Graph) admit(p *Parameter) error {
+	for g.within != nil {
+		g = g.within
+	}
+	for _, w := range g.watching {
+		if err := w.Admit(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused tells them of a pass that does not begin; in the middle of another one it is that one's own affair.
+func (g *Graph) refused(err error) error {
+	if g == nil || g.running {
+		return err
+	}
+	for _, w := range g.watching {
+		err = w.Refused(err)
 	}
 	return err
 }
@@ -180,5 +220,15 @@ func WatchModules(_ training.Key, g *Graph, w ModuleWatcher, f func() *Variable)
 	}
 	defer func(before ModuleWatcher) { g.watcher = before }(g.watcher)
 	g.watcher = w
+	return f()
+}
+
+// WatchParameters tells use of the parameters that f takes into the graph, each time it does, also in the function of a checkpoint.
+func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter), f func() *Variable) *Variable {
+	if g == nil || f == nil {
+		return g.without("WatchParameters")
+	}
+	defer func(before func(p *Parameter)) { g.uses = before }(g.uses)
+	g.uses = use
 	return f()
 }

@@ -31,8 +31,9 @@ type Graph struct {
 	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
-	ends    []passEnd     // called when a backward pass ends; see OnPassEnd
-	watcher ModuleWatcher // nil for none; see WatchModules
+	watching []PassWatcher      // told of backward passes; see WatchPasses
+	watcher  ModuleWatcher      // nil for none; see WatchModules
+	uses     func(p *Parameter) // told of what Param is called for; see WatchParameters
 
 	scope    *scope // the innermost open scope; nil outside of all
 	nodes    uint64 // how many nodes were recorded: the next node's number
@@ -43,6 +44,7 @@ type Graph struct {
 
 	gradients map[*Variable]*Variable // of leaves, that Backward has recorded
 	nested    bool                    // it is that of a function inside an operation
+	within    *Graph                  // that operation's graph
 	segment   bool                    // of Checkpoint's
 	around    *scope                  // of the graph that has the operation, for labels
 	again     bool                    // it computes for backward what was computed before, for labels

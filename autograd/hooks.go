@@ -70,7 +70,7 @@ func (p *Parameter) RegisterHook(f Hook) *HookHandle {
 // (torch.Tensor.register_post_accumulate_grad_hook). Then no operation that runs later in the pass reads the parameter for the
 // gradients of what this one depends on: f may take an optimizer's step for this parameter, and ZeroGrad, so that gradients live
 // no longer than they must. The parameter must not be used in a checkpointed region and elsewhere, or in two of them, where its
-// gradient comes in parts.
+// gradient comes in parts. Of a parameter that several ranks train it is called when the gradient is that of all (autograd/parallel).
 func (p *Parameter) RegisterPostAccumulateGradHook(f func(p *Parameter) error) *HookHandle {
 	if p == nil || f == nil {
 		return nil
@@ -140,6 +140,9 @@ func (b *backward) replacement(v *Variable, t *tensor.Tensor) (*tensor.Tensor, e
 	}
 	return b.g.own(name, t)
 }
+
+// HasHooks reports whether p has hooks of RegisterHook or RegisterVariableHook. It is for packages of this module, which alone can write the key.
+func HasHooks(_ training.Key, p *Parameter) bool { return p != nil && len(p.hooks.list) > 0 }
 
 // HasPostHooks reports whether p has hooks of RegisterPostAccumulateGradHook. It is for packages of this module, which alone can write the key.
 func HasPostHooks(_ training.Key, p *Parameter) bool { return p != nil && len(p.after.list) > 0 }

@@ -94,6 +94,9 @@ func (g *Graph) Param(p *Parameter) *Variable {
 	if v := g.replaced[p]; v != nil {
 		return v
 	}
+	if g.uses != nil {
+		g.uses(p)
+	}
 	requires := p.RequiresGrad() && !g.inference
 	if leaf, ok := g.params[p]; ok && leaf.v.Alive() && leaf.value == p.value && leaf.requires == requires {
 		return leaf.v

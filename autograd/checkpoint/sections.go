@@ -92,6 +92,9 @@ func (s module) Save() (Content, error) {
 		if t == nil {
 			return Content{}, autograd.Missing(training.Key{}, n.Parameter, n.Name, "")
 		}
+		if why := autograd.Behind(training.Key{}, n.Parameter); why != "" {
+			return Content{}, &ArgumentError{Call: "Write", Detail: excerpt.Of(n.Name) + ": " + why}
+		}
 		if c.Tensors[n.Name] != nil {
 			return Content{}, &MismatchError{Detail: "two parameters are called " + excerpt.Of(n.Name)}
 		}
@@ -137,7 +140,7 @@ func (s module) Prepare(c Content) (Change, error) {
 		}
 		place, ok := statedict.PlaceOf(p)
 		if !ok {
-			return Change{}, &autograd.ParameterError{Name: file[i].Name, Shape: p.Shape()}
+			return Change{}, autograd.Missing(training.Key{}, p, file[i].Name, "")
 		}
 		place.Transposed = file[i].Transposed
 		x.Add(file[i].Name, place, c.Tensors[names[at[i]]])

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	stderrors "errors"
 
 	"github.com/pkg/errors"
@@ -22,7 +23,8 @@ import (
 //	nn.Eval(ema.Module)
 //	y := ema.Module.Forward(x)
 //
-// Its memory is that of the model's parameters and buffers once more.
+// Its memory is that of the model's parameters and buffers once more. Of a model that several ranks train it is made, and updated, where its parameters are whole (Whole of autograd/parallel): elsewhere that is an
+// error when they are not.
 type AveragedModel[M Module] struct {
 	Base
 	// Module has the averages: the model to evaluate. Its mode is its own: Eval it.
@@ -137,7 +139,9 @@ func pairsOf(call, what string, average, m Module) ([]pair, error) {
 		case p == nil:
 			return nil, argumentErr(call, "the model has no %s, which the %s has", excerpt.Of(n.Name), what)
 		case p.Tensor() == nil || n.Parameter.Tensor() == nil:
-			return nil, argumentErr(call, "%s has no memory: call To first", excerpt.Of(n.Name))
+			return nil, argumentErr(call, "%s has no memory: %s", excerpt.Of(n.Name), cmp.Or(unset(p), unset(n.Parameter), "call To first"))
+		case behind(p) != "":
+			return nil, argumentErr(call, "%s: %s", excerpt.Of(n.Name), behind(p))
 		case !p.Shape().Equal(n.Parameter.Shape()):
 			return nil, argumentErr(call, "%s has shape %v in the model and %v in the %s", excerpt.Of(n.Name), p.Shape(), n.Parameter.Shape(), what)
 		}

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -67,7 +68,7 @@ func whyUnset(p *autograd.Parameter) string {
 	if from := p.ComputedFrom(); len(from) > 0 {
 		return "it is parametrized, and computed from " + excerpt.List(from) + ": initialise these, or RemoveParametrization first"
 	}
-	return "call To first, or say by WeightInit and BiasInit how it starts"
+	return cmp.Or(unset(p), "call To first, or say by WeightInit and BiasInit how it starts")
 }
 
 // alike refuses values that an initializer must not return for t.

@@ -248,7 +248,7 @@ func (l *load) placed(e statedict.Entry, p *autograd.Parameter, in safetensors.E
 	}
 	var ok bool
 	if pair.place, ok = statedict.PlaceOf(p); !ok {
-		return pair, argumentErr(cmp.Or(l.call, "Load"), "parameter %s has no memory: call To on the model first", excerpt.Of(e.Name))
+		return pair, argumentErr(cmp.Or(l.call, "Load"), "parameter %s has no memory: %s", excerpt.Of(e.Name), cmp.Or(unset(p), "call To on the model first"))
 	}
 	pair.place.Transposed = e.Transposed
 	return pair, nil

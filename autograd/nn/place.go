@@ -63,6 +63,9 @@ func unset(p *autograd.Parameter) string {
 	return ""
 }
 
+// behind says of a parameter that ranks share out why its value is not that of the last update, "" of others.
+func behind(p *autograd.Parameter) string { return autograd.Behind(training.Key{}, p) }
+
 // WithStream puts the parameters on s, not on the device's default stream.
 func WithStream(s device.Stream) Option {
 	return func(p *placement) { p.exec = append(p.exec, tensor.WithStream(s)) }

@@ -32,6 +32,9 @@ func Save(w io.Writer, m Module) error {
 		if t == nil {
 			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape(), Detail: unset(n.Parameter)}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
 		}
+		if why := behind(n.Parameter); why != "" {
+			return argumentErr("Save", "%s: %s", excerpt.Of(n.Name), why)
+		}
 		switch before := taken[n.Name]; before {
 		case nil:
 		case n.Parameter:

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"github.com/pkg/errors"
 
 	"github.com/cistern-ml/cistern/autograd"
@@ -93,5 +94,5 @@ func unmade(p *autograd.Parameter) string {
 	if from := p.ComputedFrom(); len(from) > 0 {
 		return "it is parametrized: take " + excerpt.List(from) + ", of which it is computed"
 	}
-	return "call To first"
+	return cmp.Or(unset(p), "call To first")
 }

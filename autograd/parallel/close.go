@@ -3,6 +3,7 @@ package parallel
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 )
@@ -26,6 +27,7 @@ func (d *DataParallel) end() (err error) {
 		err = nil // told already
 	}
 	d.vacate(d.graph)
+	stale := d.set.stage > 0 && (d.stale || slices.ContainsFunc(d.areWhole(), (*bucket).changed))
 	if d.set.joined && d.model != nil {
 		d.joinBatchNorms(false)
 	}
@@ -35,7 +37,7 @@ func (d *DataParallel) end() (err error) {
 		switch {
 		case autograd.Away(key, q.p) != "":
 			autograd.Put(key, q.p, nil, lost)
-		case d.stale && d.set.stage > 0: // old values beside new ones, other ones on each rank
+		case stale: // old values beside new ones, other ones on each rank
 			autograd.Put(key, q.p, nil, notGathered)
 		}
 	}

@@ -25,10 +25,15 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
+// A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
+// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.
+//
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
-// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient: so does optim's StepInBackward. With ZeRO 1 to 3 the model's own
+// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. With ZeRO 1 to 3 such a hook of a part, of what Parameters or ParametersOf has, is an error of the pass.
+//
+// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. With ZeRO 1 to 3 the model's own
 // parameters get none; such a hook of theirs is an error, and an optimizer of them has one in its first step. A stepgraph.Step cannot capture a pass, and refuses the model.
 //
 // # What a rank keeps
@@ -46,7 +51,8 @@
 // to the byte; kernels of GPUs take workspace beside that.
 //
 // With ZeRO 1 and 2 the parameters are views of a flat array for each bucket. The optimizer gets the rank's part of each as a parameter of its own (Parameters), and the next Run gathers
-// what all ranks have updated; Whole does for other readers, and for who loads values into the model. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
+// what all ranks have updated, by a step or whatever else has written to a part; Whole does for other readers, and for who loads values into the model. In the ordinary loop all know when that is; in evaluations
+// that follow each other, and in Whole, the ranks ask by one number whether a part has changed since. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
 // when its scope ends; operations have saved their place, not their memory, and backward gathers them again, until the last of their gradients has come. Meanwhile the next unit is on its way. So
 // two units are whole at a time. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
 // MasterWeights. Hooks for saved tensors (autograd.SavedTensorHooks) do not see what is saved inside Run then.
@@ -54,7 +60,7 @@
 // # Errors
 //
 // Data compares the models first, and names the rank and the parameter that differ. Parameters that a loss does not depend on are an error that names them (FindUnused
-// allows them). When a rank cannot go on, because Run or a backward pass has failed, or a function of the program's has panicked in Run, Backward, Whole, NoSync or a Checkpoint, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
+// allows them). When a rank cannot go on, because Run or a backward pass has failed or was refused, or a function of the program's has panicked in Run, Backward, Whole, NoSync or a Checkpoint, it ends the group, and the other ranks have an error that names it: no rank waits for one that does not come.
 // On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
 // something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
 // LaunchError whose cause is the *comm.Error.

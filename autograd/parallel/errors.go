@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Detail)
 	}
 	if e.Err != nil {
-		b.WriteString(": " + lineOf(e.Err))
+		b.WriteString(": " + strings.TrimPrefix(lineOf(e.Err), e.Op+": "))
 	}
 	return b.String()
 }

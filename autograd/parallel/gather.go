@@ -37,14 +37,21 @@ func (d *DataParallel) gather(b *bucket) error {
 	if err != nil {
 		return err
 	}
-	b.full, b.waited = full, false
+	b.full = full
 	mark(full, memmeter.Parameter)
+	return d.send(b)
+}
+
+// send makes a bucket's array what the ranks have now.
+func (d *DataParallel) send(b *bucket) error {
+	b.waited = false
 	if err := d.behind(); err != nil { // the last step, and earlier work on what is now the memory of full
 		return err
 	}
-	if err := d.allGather(fmt.Sprintf("all-gather of unit %d", b.number), full, b.shard_); err != nil {
+	if err := d.allGather(fmt.Sprintf("all-gather of unit %d", b.number), b.full, b.shard_); err != nil {
 		return err
 	}
+	b.gathered = b.version()
 	return d.side.Stream().Record(b.ready)
 }
 
@@ -273,7 +280,7 @@ func (d *DataParallel) whole(op string) error {
 		return d.broken
 	}
 	d.on = d.exec
-	err := d.refresh()
+	err := d.refresh(op, false)
 	if d.set.stage == 3 {
 		for _, b := range d.buckets {
 			if err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // A hook is called once for each pass that reduces, with the gradient that all ranks have.
@@ -110,6 +111,132 @@ func TestPostAccumulateHook_OfAParameterWithoutGradientIsRefused(t *testing.T) {
 				require.ErrorContains(t, err, "register the hook with what ParametersOf has")
 				requireNothingKept(t, all)
 			}
+		})
+	}
+}
+
+// In NoSync gradients are this rank's, and not yet the mean of all: hooks that wait for that, an optimizer's step among them, are not called, with any stage.
+func TestPostAccumulateHook_IsNotCalledInNoSync(t *testing.T) {
+	for _, step := range []bool{false, true} {
+		var want map[string][]float64
+		for stage := range 4 {
+			t.Run(fmt.Sprintf("step %v, ZeRO %d", step, stage), func(t *testing.T) {
+				all, values := ranks(t, 2), make([]map[string][]float64, 2)
+				for i, err := range together(all, func(r *rank) error {
+					m := newScaled()
+					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+						c := &changing{r: r, m: m, d: d, of: tensor.Float32}
+						calls, stop := 0, func() {}
+						if opt := optim.SGD(d.Parameters(), optim.LR(0.5)); step {
+							stop = opt.StepInBackward()
+						}
+						defer stop()
+						for _, p := range d.Parameters() {
+							p.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { calls++; return nil })
+						}
+						if err := errors.Join(inNoSync((*changing).pass)(c), inNoSync((*changing).pass)(c)); err != nil {
+							return err
+						}
+						require.Zero(r.t, calls)
+						if err := c.pass(); err != nil {
+							return err
+						}
+						require.Equal(r.t, len(d.Parameters()), calls)
+						d.ZeroGrad()
+						have, err := wholeValues(d, m)
+						values[r.comm.Rank()] = have
+						return err
+					})
+				}) {
+					require.NoError(t, err, "rank %d", i)
+				}
+				require.Equal(t, values[0], values[1])
+				if want == nil {
+					want = values[0]
+				}
+				for name, v := range want {
+					require.InDeltaSlice(t, v, values[0][name], 1e-6, name)
+				}
+				requireNothingKept(t, all)
+			})
+		}
+	}
+}
+
+// A hook of RegisterHook sees this rank's gradient, before the ranks' are summed, with every stage; a part has none of that, and a hook of it would never be called.
+func TestHook_OfAPartIsRefused(t *testing.T) {
+	hook := func(*tensor.Tensor) (*tensor.Tensor, error) { return nil, errors.New("called") }
+	for stage := 1; stage < 4; stage++ {
+		for when, register := range map[string]func(p *autograd.Parameter){
+			"before the forward pass":  func(p *autograd.Parameter) { p.RegisterHook(hook) },
+			"before the backward pass": func(p *autograd.Parameter) { p.RegisterHook(hook) },
+			"of variables": func(p *autograd.Parameter) {
+				p.RegisterVariableHook(func(v *autograd.Variable) *autograd.Variable { return v })
+			},
+		} {
+			t.Run(fmt.Sprintf("ZeRO %d, %s", stage, when), func(t *testing.T) {
+				all := ranks(t, 2)
+				for i, err := range together(all, func(r *rank) error {
+					m := newScaled()
+					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+						bad := func(now bool) {
+							if now && r.comm.Rank() == 1 {
+								register(d.Parameters()[0])
+							}
+						}
+						g, x := r.graph(2, inputs)
+						defer g.Release()
+						bad(when != "before the backward pass")
+						loss := d.Forward(x).Square().Mean(nil, false)
+						bad(when == "before the backward pass")
+						err := loss.Backward()
+						if err == nil { // it has not needed the other
+							_, err = d.Gather(1)
+						}
+						require.ErrorContains(r.t, err, "rank 1")
+						require.ErrorContains(r.t, err, "register it with the model's parameter")
+						return nil
+					})
+				}) {
+					require.NoError(t, err, "rank %d", i)
+				}
+				requireNothingKept(t, all)
+			})
+		}
+	}
+}
+
+// So it is for the model's own: what such a hook returns is what this rank gives to the mean.
+func TestHook_SeesThisRanksGradientWithEveryStage(t *testing.T) {
+	var want map[string][]float64
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			all, values := ranks(t, 2), make([]map[string][]float64, 2)
+			for i, err := range together(all, func(r *rank) error {
+				m := newScaled()
+				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+					c := &changing{r: r, m: m, d: d, opt: optim.SGD(d.Parameters(), optim.LR(0.5)), of: tensor.Float32}
+					for _, p := range m.Parameters() {
+						p.RegisterHook(func(grad *tensor.Tensor) (*tensor.Tensor, error) { return grad.MulScalar(float64(r.comm.Rank())) })
+					}
+					if err := errors.Join(c.pass(), c.step(), c.zero()); err != nil {
+						return err
+					}
+					have, err := wholeValues(d, m)
+					values[r.comm.Rank()] = have
+					return err
+				})
+			}) {
+				require.NoError(t, err, "rank %d", i)
+			}
+			require.Equal(t, values[0], values[1])
+			if want == nil {
+				want = values[0]
+			}
+			for name, v := range want {
+				require.InDeltaSlice(t, v, values[0][name], 1e-6, name)
+			}
+			requireNothingKept(t, all)
 		})
 	}
 }

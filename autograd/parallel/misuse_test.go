@@ -69,6 +69,28 @@ func TestZeRO3_AParameterOutsideOfItsUnitIsToldTheRemedy(t *testing.T) {
 	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m)} }))
 }
 
+// A frozen part would be trained all the same: its gradient does not come through it.
+func TestSetRequiresGrad_OfAPartIsTold(t *testing.T) {
+	for stage := 1; stage < 4; stage++ {
+		for i, err := range together(ranks(t, 2), func(r *rank) error {
+			return withModel(r, newScaled(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
+				if r.comm.Rank() == 1 {
+					d.Parameters()[0].SetRequiresGrad(false)
+				}
+				err := r.backward(d, inputs)
+				if err == nil {
+					_, err = d.Gather(1)
+				}
+				require.ErrorContains(r.t, err, "rank 1: Run: parameter")
+				require.ErrorContains(r.t, err, "this rank's part of it is frozen")
+				return nil
+			})
+		}) {
+			require.NoError(t, err, "rank %d", i)
+		}
+	}
+}
+
 func TestSetRequiresGrad_AfterDataIsTold(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		for stage := range 4 {

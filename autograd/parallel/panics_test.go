@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // fragile is a layer that panics if it is told to.
@@ -75,6 +77,52 @@ func TestData_APanicEndsTheGroup(t *testing.T) {
 			}
 			return r.backward(d, inputs)
 		},
+		"hook of a gradient": func(r *rank, d *parallel.DataParallel, m *fragile, _ string, bad bool) error {
+			if bad {
+				m.In.Weight.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { panic("at the worst moment") })
+			}
+			return r.backward(d, inputs)
+		},
+		"hook of variables": func(r *rank, d *parallel.DataParallel, m *fragile, _ string, bad bool) error {
+			if bad {
+				m.In.Bias.RegisterVariableHook(func(*autograd.Variable) *autograd.Variable { panic("at the worst moment") })
+			}
+			return r.backward(d, inputs)
+		},
+		"Grad": func(r *rank, d *parallel.DataParallel, _ *fragile, _ string, bad bool) error {
+			g, x := r.graph(2, inputs)
+			defer g.Release()
+			ones, err := x.Tensor()
+			if err != nil {
+				return err
+			}
+			in := g.Input(ones, autograd.RequiresGrad())
+			y := d.Forward(in)
+			if bad {
+				y.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { panic("at the worst moment") })
+			}
+			_, err = autograd.Grad([]*autograd.Variable{y.Sum(nil, false)}, []*autograd.Variable{in}, autograd.RetainGraph())
+			return errors.Join(err, y.Square().Mean(nil, false).Backward())
+		},
+		"full backward hook": func(r *rank, d *parallel.DataParallel, m *fragile, _ string, bad bool) error {
+			if bad {
+				_, err := nn.RegisterFullBackwardPreHook(m, func(nn.Module, *tensor.Tensor) (*tensor.Tensor, error) { panic("at the worst moment") })
+				require.NoError(r.t, err)
+			}
+			return r.backward(d, inputs)
+		},
+		"second run of a checkpoint": func(r *rank, d *parallel.DataParallel, m *fragile, _ string, bad bool) error {
+			g, x := r.graph(2, inputs)
+			defer g.Release()
+			return d.Run(g, func() *autograd.Variable {
+				runs := 0
+				return autograd.Checkpoint(func(in []*autograd.Variable) *autograd.Variable {
+					runs++
+					m.panic = bad && runs == 2
+					return m.Forward(in[0])
+				}, x)
+			}).Square().Mean(nil, false).Backward()
+		},
 		"Whole": func(_ *rank, d *parallel.DataParallel, _ *fragile, _ string, bad bool) error {
 			return d.Whole(func() error {
 				if bad {
@@ -125,6 +173,7 @@ func TestData_APanicEndsTheGroup(t *testing.T) {
 						require.PanicsWithValue(r.t, "at the worst moment", func() { _ = do(r, d, m, folder, true) })
 						_, err := d.Gather(1)
 						require.ErrorContains(r.t, err, "a panic: at the worst moment")
+						require.NotContains(r.t, err.Error(), "Backward: Backward")
 						return nil
 					})
 				}) {

@@ -32,7 +32,7 @@ type DataParallel struct {
 	learned bool      // the order is that of a backward pass,
 	order   []int     // by numbers of params; nil with a single bucket
 	moved   bool      // a pass of training may have changed the buffers since they were sent
-	stale   bool      // the shards may have changed since the parameters were gathered (ZeRO 1 and 2)
+	stale   bool      // all ranks know that the shards may have changed since the parameters were gathered; what they do not know, they ask (refresh)
 
 	graph     *autograd.Graph // whose backward pass comes next
 	awaited   bool            // it does: there was a forward pass that trains
@@ -50,10 +50,13 @@ type DataParallel struct {
 
 	broken    error // why the group was ended
 	closed    bool
-	unsharded bool        // by Unshard
-	inUse     atomic.Bool // by a goroutine that begins a pass or has a gradient
-	inside    bool        // Whole
-	summed    bool        // with ZeRO 0: passes in NoSync have added gradients up since the last pass that has summed them over the ranks
+	unsharded bool                           // by Unshard
+	inUse     atomic.Bool                    // by a goroutine that begins a pass or has a gradient
+	met       map[*autograd.Parameter]bool   // that are not the model's, and that Run has used in the graph
+	has       map[*autograd.Parameter]string // the names of those that the model has now; nil until somebody asks
+	reached   atomic.Bool                    // by the backward pass under way: a gradient of the model has come
+	inside    bool                           // Whole
+	summed    bool                           // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
 
 // param is a parameter that is trained.
@@ -69,7 +72,7 @@ type param struct {
 }
 
 // Data makes a model, which has its values, one of several ranks: all ranks call it, with the same model and options, and then have the values of rank 0. What is trained is fixed from then on:
-// parameters that do not require a gradient now stay as they are on each rank.
+// parameters that do not require a gradient now stay as they are on each rank, and one that Run uses, or that the model has, and that was not among them is an error of the pass in which it gets a gradient.
 //
 // All parameters are on the Comm's device, on one stream. A model that differs from rank 0's is a *MismatchError on all ranks; what else fails on one rank is an *Error
 // there, and ends the group. The Comm stays the program's, which closes it after DataParallel.Close.
@@ -142,15 +145,8 @@ func (d *DataParallel) start() error {
 // admit refuses models and options that cannot be trained so, before there is any collective.
 func (d *DataParallel) admit() error {
 	const op = "Data"
-	switch s := d.set; {
-	case s.stage < 0 || s.stage > 3:
-		return d.mistake(op, "ZeRO(%d): there are stages 0 to 3", s.stage)
-	case s.first < 1 || s.rest < 1:
-		return d.mistake(op, "BucketBytes(%d, %d): both must be positive", s.first, s.rest)
-	case s.master && s.stage == 0:
-		return d.mistake(op, "MasterWeights are for ZeRO 1 to 3")
-	case len(s.units) > 0 && s.stage != 3:
-		return d.mistake(op, "Units are for ZeRO 3, not %d", s.stage)
+	if err := d.admitOptions(op); err != nil {
+		return err
 	}
 	if why := isnil.Why("model", d.model); why != "" {
 		return d.mistake(op, "%s", why)
@@ -168,10 +164,38 @@ func (d *DataParallel) admit() error {
 			d.frozen = append(d.frozen, n)
 		}
 	}
+	return d.someTrained(op)
+}
+
+// admitOptions refuses options that do not go together.
+func (d *DataParallel) admitOptions(op string) error {
+	switch s := d.set; {
+	case s.stage < 0 || s.stage > 3:
+		return d.mistake(op, "ZeRO(%d): there are stages 0 to 3", s.stage)
+	case s.first < 1 || s.rest < 1:
+		return d.mistake(op, "BucketBytes(%d, %d): both must be positive", s.first, s.rest)
+	case s.master && s.stage == 0:
+		return d.mistake(op, "MasterWeights are for ZeRO 1 to 3")
+	case len(s.units) > 0 && s.stage != 3:
+		return d.mistake(op, "Units are for ZeRO 3, not %d", s.stage)
+	}
+	return nil
+}
+
+// someTrained refuses a model of which nothing is trained.
+func (d *DataParallel) someTrained(op string) error {
 	if len(d.named) == 0 {
 		return d.mistake(op, "the model has no parameter that requires a gradient")
 	}
 	return nil
+}
+
+// masters refuses MasterWeights for a parameter that is wider than they are.
+func (d *DataParallel) masters(op string, n nn.Named, dt tensor.DType) error {
+	if !d.set.master || dt != tensor.Float64 || !n.Parameter.RequiresGrad() {
+		return nil
+	}
+	return &Error{Op: op, Rank: d.rank(), Parameter: n.Name, Detail: "MasterWeights are float32, and it is of float64: they are for parameters in half precision"}
 }
 
 // admits refuses a parameter or buffer.
@@ -180,9 +204,12 @@ func (d *DataParallel) admits(op string, n nn.Named) error {
 		return &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: detail, Err: err}
 	}
 	t := n.Parameter.Tensor()
+	if t != nil {
+		if err := d.masters(op, n, t.DType()); err != nil {
+			return err
+		}
+	}
 	switch {
-	case d.set.master && t != nil && t.DType() == tensor.Float64 && n.Parameter.RequiresGrad():
-		return refuse("MasterWeights are float32, and it is of float64: they are for parameters in half precision", nil)
 	case autograd.Diverted(key, n.Parameter):
 		return refuse("another DataParallel trains it: Unshard or Close that first", nil)
 	case d.set.stage > 0 && autograd.HasPostHooks(key, n.Parameter):
@@ -284,7 +311,7 @@ func (d *DataParallel) Comm() comm.Comm {
 }
 
 // Parameters are what an optimizer gets: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
-// parameter under the name of its whole. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
+// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
 func (d *DataParallel) Parameters() []*autograd.Parameter {
 	if d == nil {
 		return nil
@@ -367,8 +394,8 @@ func (d *DataParallel) Forward(x *autograd.Variable) *autograd.Variable {
 }
 
 // Run runs f, the model's forward pass in g, and prepares the backward pass, which reduces the gradients while it goes on: after Backward they are the mean of all ranks'. All ranks make
-// the same passes. An error of f in a graph that trains, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. A program that cannot come so far, as when the loss behind Run fails,
-// ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
+// the same passes. An error of f in a graph that trains, or one that the graph has had before, a result of f that is nil or of another graph, or an error of the backward pass, ends the group: the other ranks would wait for this one's gradients. So does a Backward that is refused, as of a loss that has failed or is no scalar. A program that does not
+// come so far ends it with Comm.Abort. Without a graph, as Forward of a nil variable, it ends the group too, and what it returns has the error.
 func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *autograd.Variable {
 	if g == nil {
 		return d.nowhere("Run", autograd.ErrNilGraph)
@@ -396,6 +423,9 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 func (d *DataParallel) forwardPass(g *autograd.Graph, f func() *autograd.Variable) (v *autograd.Variable) {
 	done := false
 	defer d.guard("Run", &done)
+	if g.GradEnabled() {
+		f = d.meeting(g, f)
+	}
 	if d.set.stage < 3 || d.inside {
 		v = f()
 	} else {
@@ -463,13 +493,15 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		return d.twice(op)
 	}
 	defer d.inUse.Store(false)
-	switch {
-	case g.Err() != nil:
-		return g.Err()
-	case g.Device().ID() != d.exec.Device().ID():
-		return d.mistake(op, "the graph is on %v, the model on %v", g.Device().ID(), d.exec.Device().ID())
-	case replay.Prepared(g.Exec().Stream()) != nil: // the model is not among the step's Modules, where it would have been refused
+	trains := g.GradEnabled()
+	if replay.Prepared(g.Exec().Stream()) != nil { // the model is not among the step's Modules, where it would have been refused
 		return d.mistake(op, "the graph is that of a stepgraph.Step, whose replays start no collectives: take such steps without it")
+	}
+	if err := d.unfit(op, g); err != nil {
+		if trains { // the others wait for the pass
+			return d.fatal(op, err)
+		}
+		return err
 	}
 	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
 		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
@@ -477,7 +509,6 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 	if d.arrivals > 0 {
 		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
-	trains := g.GradEnabled()
 	if d.inside && trains {
 		return d.fatal(op, d.mistake(op, withinWhole))
 	}
@@ -493,25 +524,39 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		if err := d.stillSummed(op); err != nil {
 			return err
 		}
+		if err := d.unheardHooks(op); err != nil {
+			return d.fatal(op, err)
+		}
 		d.awaited = true
 		if err := d.stillFrozen(op); err != nil {
 			return err
 		}
 	}
 	if trains && d.graph != g {
-		d.graph = g
-		autograd.OnPassEnd(key, g, d, func(err error) error { return d.ended(g, err) })
+		d.graph, d.met, d.has = g, nil, nil
+		autograd.WatchPasses(key, g, passes{d, g})
 	}
 	d.on = g.Exec()
 	d.markShards()
 	err := d.follow() // also where this pass sends nothing: the parameters may be what a lost group has left
 	if err == nil {
-		err = d.refresh()
+		err = d.refresh(op, trains)
 	}
 	if err == nil && d.set.buffers && d.buffersDue(trains) {
 		err = d.sendBuffers()
 	}
 	return d.fatal(op, err)
+}
+
+// unfit refuses a graph in which there can be no pass.
+func (d *DataParallel) unfit(op string, g *autograd.Graph) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if have, want := g.Device().ID(), d.exec.Device().ID(); have != want {
+		return d.mistake(op, "the graph is on %v, the model on %v", have, want)
+	}
+	return nil
 }
 
 // twice is the error of a goroutine that comes while another one is at work. It ends the group, and changes nothing here, where that one works.
@@ -529,12 +574,56 @@ func (d *DataParallel) stillFrozen(op string) error {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: n.Name, Detail: "it was not trained when Data was called: SetRequiresGrad comes before Data"})
 		}
 	}
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			if !c.p.RequiresGrad() {
+				return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: c.of.name, Detail: "this rank's part of it is frozen, which changes nothing of what is trained: SetRequiresGrad of the model's parameter comes before Data"})
+			}
+		}
+	}
 	for _, q := range d.params {
 		if !q.p.RequiresGrad() && !d.set.unused {
 			return d.fatal(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it is frozen, and was trained when Data was called: SetRequiresGrad comes before Data, or ask for FindUnused"})
 		}
 	}
 	return nil
+}
+
+// meeting is f with a note of the parameters that it uses and that nobody has agreed to train.
+func (d *DataParallel) meeting(g *autograd.Graph, f func() *autograd.Variable) func() *autograd.Variable {
+	meet := func(p *autograd.Parameter) {
+		if !p.RequiresGrad() || autograd.Diverted(key, p) || autograd.PartOf(key, p) != "" {
+			return
+		}
+		if d.met == nil {
+			d.met = map[*autograd.Parameter]bool{}
+		}
+		d.met[p] = true
+	}
+	return func() *autograd.Variable { return autograd.WatchParameters(key, g, meet, f) }
+}
+
+// newcomer refuses the gradient of a parameter that the model, or the forward pass, did not have when the ranks have agreed: each would train it by its own gradients alone. What is elsewhere, as a layer that is used outside of Run, and what
+// gets no gradient, as a teacher within it, is the program's.
+func (d *DataParallel) newcomer(g *autograd.Graph, p *autograd.Parameter) error {
+	if autograd.PartOf(key, p) != "" {
+		return nil
+	}
+	if d.has == nil {
+		d.has = map[*autograd.Parameter]string{}
+		for _, n := range nn.NamedParameters(d.model) {
+			d.has[n.Parameter] = n.Name
+		}
+	}
+	name, mine := d.has[p]
+	if !mine && !(d.graph == g && d.met[p]) {
+		return nil
+	}
+	if !mine {
+		name = p.Name()
+	}
+	return &Error{Op: "Backward", Rank: d.comm.Rank(), Parameter: name,
+		Detail: "it was not among the parameters when Data was called, and each rank would train it by its own gradients alone: make it part of the model before Data, freeze it (SetRequiresGrad), or use it outside of Run"}
 }
 
 // stillThere refuses parameters that have other values than the ranks' parts of them since (Module.To, SetTensor): they would not be trained.

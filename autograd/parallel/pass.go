@@ -55,6 +55,7 @@ func (d *DataParallel) reset() {
 
 // take is the sink of a parameter's gradient.
 func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
+	d.reached.Store(true)
 	if d.set.stage == 0 && d.noSync && !d.inside {
 		return false, nil
 	}
@@ -231,6 +232,41 @@ func (d *DataParallel) dropReduced() error {
 	return err
 }
 
+// passes is told of the backward passes over a graph.
+type passes struct {
+	d *DataParallel
+	g *autograd.Graph
+}
+
+// Reached implements autograd.PassWatcher.
+func (p passes) Reached() bool { return p.d.reached.Load() }
+
+// Ended implements it. With several models in the graph, as those of a GAN, a pass concerns those that it has reached, on all ranks the same ones. What it has not reached waits for the pass that does. With FindUnused a rank may rightly
+// reach nothing where others do.
+func (p passes) Ended(err error, concerned bool) error {
+	p.d.reached.Store(false)
+	if !concerned && !p.d.set.unused && !p.d.closed {
+		return nil
+	}
+	return p.d.ended(p.g, err)
+}
+
+// Admit implements it.
+func (p passes) Admit(q *autograd.Parameter) error {
+	if p.d.closed {
+		return nil
+	}
+	return p.d.newcomer(p.g, q)
+}
+
+// Refused implements it: the others wait for the pass that this rank does not make.
+func (p passes) Refused(err error) error {
+	if p.d.closed {
+		return err
+	}
+	return p.d.fatal("Backward", err)
+}
+
 // ended is what happens at the end of a backward pass over g.
 func (d *DataParallel) ended(g *autograd.Graph, err error) error {
 	done := false
@@ -280,6 +316,9 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 func (d *DataParallel) finish(g *autograd.Graph) error {
 	if d.summed = d.noSync; d.noSync {
 		return nil
+	}
+	if err := d.unheardHooks("Backward"); err != nil {
+		return err
 	}
 	if d.set.parts {
 		d.learnParts()
@@ -542,5 +581,5 @@ func (d *DataParallel) arrange() error {
 			return err
 		}
 	}
-	return d.mayShard()
+	return d.mayShard("Data", d.flats(), d.entries(), d.comm.Size())
 }

@@ -31,7 +31,8 @@ func (h Held) Total() uint64 {
 }
 
 // Predict computes what a rank of a group will hold, by arithmetic on the shapes of a model, which needs no values. Parameters without values count as of type dt. state is how
-// many tensors of a parameter's shape and type the optimizer keeps for each: 2 for Adam and AdamW, 1 for SGD with momentum. The options are those of Data.
+// many tensors of a parameter's shape and type the optimizer keeps for each: 2 for Adam and AdamW, 1 for SGD with momentum. The options are those of Data, and what Data
+// refuses, as a model that is too small for so many ranks, is its error here too.
 //
 // It is the table of the ZeRO paper (arXiv:1910.02054, figure 1 and section 5) with the bytes of the model's types in the place of 2 for parameters and gradients and of 12 for the optimizer's state, and
 // what rounding the shards adds: each begins at a multiple of 16 bytes, and all of a bucket are as long.
@@ -54,8 +55,8 @@ func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...O
 			o(&d.set)
 		}
 	}
-	if d.set.stage < 0 || d.set.stage > 3 || d.set.first < 1 || d.set.rest < 1 {
-		return refuse("the options are not those of Data")
+	if err := d.admitOptions(op); err != nil {
+		return Held{}, err
 	}
 	if err := nn.Check(model); err != nil {
 		return Held{}, err
@@ -74,11 +75,20 @@ func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...O
 			h.Frozen += bytesOf(n, dt)
 			continue
 		}
+		if err := d.masters(op, n, typeOf(n, dt)); err != nil {
+			return Held{}, err
+		}
 		d.named = append(d.named, n)
 		entries = append(entries, entry{name: n.Name, dtype: typeOf(n, dt), count: n.Parameter.Len()})
 	}
+	if err := d.someTrained(op); err != nil {
+		return Held{}, err
+	}
 	flats, err := d.predicted(entries)
 	if err != nil {
+		return Held{}, err
+	}
+	if err := d.mayShard(op, flats, entries, ranks); err != nil {
 		return Held{}, err
 	}
 	h.add(flats, entries, d.set, rank, ranks, uint64(state))

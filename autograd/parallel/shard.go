@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device"
@@ -16,7 +17,11 @@ type sharded struct {
 	full   *tensor.Tensor // the parameters one behind the other, as long as all shards. With ZeRO 3 only while they are gathered
 	shard_ *tensor.Tensor // the rank's part: of full, or with ZeRO 3 memory of its own
 	master *tensor.Tensor // the same in float32; nil without MasterWeights
-	pieces []*piece       // what the rank has of each parameter, in the order of the shard
+
+	gathered uint32 // the version of the rank's part that full has
+	rounded  uint32 // the version of master that shard_ has
+
+	pieces []*piece // what the rank has of each parameter, in the order of the shard
 
 	ready     device.Event // with ZeRO 3: the gather has finished
 	waited    bool         // with ZeRO 3: the graph's stream waits for it
@@ -83,8 +88,9 @@ func (d *DataParallel) cut(b *bucket) (err error) {
 			return err
 		}
 		mark(b.master, memmeter.Parameter)
-		of = b.master
+		of, b.rounded = b.master, b.master.Version()
 	}
+	b.gathered = b.version()
 	for _, at := range b.parts(d.entries(), d.comm.Rank(), d.comm.Size()) {
 		t, err := of.Narrow(0, at.offset, at.count)
 		if err != nil {
@@ -97,18 +103,26 @@ func (d *DataParallel) cut(b *bucket) (err error) {
 }
 
 // mayShard refuses to leave a rank without anything to update, on all ranks alike.
-func (d *DataParallel) mayShard() error {
-	entries := d.entries()
-	for rank := range d.comm.Size() {
-		parts := 0
-		for _, b := range d.buckets {
-			parts += len(b.parts(entries, rank, d.comm.Size()))
-		}
-		if parts == 0 {
-			return d.mistake("Data", "ZeRO %d: the model is too small for %d ranks: there is nothing for rank %d to keep", d.set.stage, d.comm.Size(), rank)
+func (d *DataParallel) mayShard(op string, flats []flat, entries []entry, ranks int) error {
+	if d.set.stage == 0 {
+		return nil
+	}
+	for rank := range ranks {
+		some := slices.ContainsFunc(flats, func(f flat) bool { return len(f.parts(entries, rank, ranks)) > 0 })
+		if !some {
+			return d.mistake(op, "ZeRO %d: the model is too small for %d ranks: there is nothing for rank %d to keep", d.set.stage, ranks, rank)
 		}
 	}
 	return nil
+}
+
+// flats is the layout of the buckets.
+func (d *DataParallel) flats() []flat {
+	all := make([]flat, len(d.buckets))
+	for i, b := range d.buckets {
+		all[i] = b.flat
+	}
+	return all
 }
 
 // ended is why a part has no value after Close.
@@ -158,9 +172,22 @@ func (d *DataParallel) hooked(op, name string) error {
 		Detail: fmt.Sprintf("it has a hook of RegisterPostAccumulateGradHook, and with ZeRO %d no gradient of its own: register the hook with what ParametersOf has for it, after Data", d.set.stage)}
 }
 
+// unheardHooks refuses hooks of RegisterHook of the parts, which would never be called: they are called with a rank's own gradient, as with ZeRO 0, which is the model's parameter's.
+func (d *DataParallel) unheardHooks(op string) error {
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			if autograd.HasHooks(key, c.p) {
+				return &Error{Op: op, Rank: d.comm.Rank(), Parameter: c.of.name,
+					Detail: fmt.Sprintf("this rank's part of it has a hook of RegisterHook, and with ZeRO %d only what all ranks have summed comes there: register it with the model's parameter, where it sees this rank's gradient, or use RegisterPostAccumulateGradHook", d.set.stage)}
+			}
+		}
+	}
+	return nil
+}
+
 // round brings the shard up to date with what the optimizer has made of its float32 values.
 func (b *bucket) round() error {
-	if b.master == nil {
+	if b.master == nil || b.master.Version() == b.rounded {
 		return nil
 	}
 	t, err := b.master.To(b.dtype)
@@ -168,12 +195,17 @@ func (b *bucket) round() error {
 		return err
 	}
 	defer t.Release()
-	return b.shard_.CopyFrom(t)
+	if err := b.shard_.CopyFrom(t); err != nil {
+		return err
+	}
+	b.rounded = b.master.Version()
+	return nil
 }
 
-// refresh gathers the parameters that other ranks have updated (ZeRO 1 and 2).
-func (d *DataParallel) refresh() error {
-	if !d.stale {
+// refresh gathers parameters that are whole, and of which ranks have changed their parts: by an optimizer's step, or whatever else has written to them. After a pass that trains all ranks do, without asking. At other times they ask
+// each other, as one may have changed its part where another has none, and all gather, or none. For the ordinary loop, also with NoSync, that sends nothing.
+func (d *DataParallel) refresh(op string, trains bool) error {
+	if d.set.stage == 0 || d.inside { // Whole has gathered, and puts what changes there into the parts
 		return nil
 	}
 	for _, b := range d.buckets {
@@ -181,17 +213,72 @@ func (d *DataParallel) refresh() error {
 			return err
 		}
 	}
+	whole := d.areWhole()
+	if len(whole) == 0 {
+		d.stale = false
+		return nil
+	}
+	if !d.stale {
+		changed := slices.ContainsFunc(whole, (*bucket).changed)
+		if d.summed && trains { // what NoSync has added up makes a step an error
+			if !changed {
+				return nil
+			}
+			return d.mistake(op, "this rank's part of the parameters was changed after a pass in NoSync, and before the one that sums the gradients: call Whole, or evaluate, in between, which gathers it")
+		}
+		if some, err := d.anywhere("question whether parameters have changed", changed); err != nil || !some {
+			return err
+		}
+	}
+	return d.gatherAgain(whole)
+}
+
+// areWhole are the buckets whose parameters are there whole: with ZeRO 3 those that a pass under way, or one that was dropped, has left.
+func (d *DataParallel) areWhole() []*bucket {
+	var all []*bucket
+	for _, b := range d.buckets {
+		if b.full != nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// changed reports whether the rank's part is another one than that which was gathered.
+func (b *bucket) changed() bool { return b.version() != b.gathered }
+
+// anywhere reports whether a rank says yes.
+func (d *DataParallel) anywhere(op string, own bool) (bool, error) {
+	mark := int64(0)
+	if own {
+		mark = 1
+	}
+	marks, err := d.gatherNumbers(op, mark)
+	if err != nil || !d.exec.Computes() { // a simulated device has no numbers: all ranks are as this one
+		return own, err
+	}
+	return slices.Contains(marks, 1), nil
+}
+
+// gatherAgain makes buckets that are whole what the ranks have now.
+func (d *DataParallel) gatherAgain(whole []*bucket) error {
 	if d.set.stage == 3 {
+		for _, b := range whole {
+			if err := d.send(b); err != nil {
+				return err
+			}
+		}
 		d.stale = false
 		return nil
 	}
 	if err := d.behind(); err != nil {
 		return err
 	}
-	for _, b := range d.buckets {
+	for _, b := range whole {
 		if err := d.allGather(fmt.Sprintf("all-gather of bucket %d", b.number), b.full, b.shard_); err != nil {
 			return err
 		}
+		b.gathered = b.version()
 	}
 	d.stale = false
 	if err := d.ahead(); err != nil {

@@ -33,9 +33,18 @@ func (d *DataParallel) tellSharding() {
 	for _, q := range d.params {
 		autograd.Shard(key, q.p, &autograd.Sharding{
 			Instead: fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it", excerpt.Quote(q.name), d.set.stage),
+			Behind:  d.behindParts,
 			Cleared: func() { d.cleared(q, parts[q]) },
 		})
 	}
+}
+
+// behindParts is why the model's parameters are not those of the last update, "" if they are, as in Whole. With ZeRO 3 they have no values then.
+func (d *DataParallel) behindParts() string {
+	if d.set.stage == 3 || d.inside || !d.stale && !slices.ContainsFunc(d.buckets, (*bucket).changed) {
+		return ""
+	}
+	return fmt.Sprintf("with ZeRO %d this rank has its part of the last update alone: call it in Whole", d.set.stage)
 }
 
 // waits reports whether gradients of passes in NoSync wait to be summed over the ranks.

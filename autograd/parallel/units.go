@@ -32,7 +32,7 @@ func (d *DataParallel) arrangeUnits() error {
 	d.layout = entries
 	d.setBuckets(united(entries))
 	slices.Reverse(d.launch) // backward comes to the last unit first
-	if err := d.mayShard(); err != nil {
+	if err := d.mayShard("Data", d.flats(), entries, d.comm.Size()); err != nil {
 		return err
 	}
 	d.byModule = map[autograd.Located][]*bucket{}
