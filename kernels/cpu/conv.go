@@ -111,10 +111,12 @@ func (j *convCall[T]) backward(g *convGemm[T], group int) {
 			if cleared && axes[0].Taps*axes[1].Taps == 0 {
 				continue
 			}
+			g.pair = g.pairOf(v, axes[0], x)
 			j.over(g, axes, v.Result, group*v.Outputs, v.Outputs, v.Image, group*v.Channels, v.Channels,
 				taps{kernels, k[1], k[0], k[2], k[3]})
 		}
 	}
+	g.pair = alone
 }
 
 // clearGaps sets a group's channels to 0 at once, where the stride steps over the kernel and channels lie in one piece.

@@ -16,9 +16,13 @@ func everySecondRowsAVX2(rows, n int, dst *float32, to int, src *float32, from i
 //go:noescape
 func toEverySecondAVX2(n int, dst, src *float32)
 
+//go:noescape
+func interleaveAVX2(n int, row, odd *float32)
+
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	correlate6x16, few3x32, everySecondRows, toEverySecond = correlate6x16AVX2, few3x32AVX2, everySecondRowsAVX2, toEverySecondAVX2
+	correlate6x16, few3x32 = correlate6x16AVX2, few3x32AVX2
+	everySecondRows, toEverySecond, interleaveVector = everySecondRowsAVX2, toEverySecondAVX2, interleaveAVX2
 }

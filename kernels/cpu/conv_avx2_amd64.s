@@ -229,3 +229,36 @@ eight:
 	VMOVUPS   Y0, 28(DX)(R9*8)
 	VZEROUPPER
 	RET
+
+// func interleaveAVX2(n int, row *float32, odd *float32)
+// Requires: AVX
+TEXT ·interleaveAVX2(SB), NOSPLIT, $0-24
+	MOVQ    n+0(FP), R9
+	MOVQ    row+8(FP), DX
+	MOVQ    odd+16(FP), SI
+	VMOVUPS (DX), Y4
+	VMOVUPS (SI), Y5
+	SUBQ    $0x08, R9
+	JZ      first
+
+eight:
+	VMOVUPS    (DX)(R9*4), Y0
+	VMOVUPS    (SI)(R9*4), Y1
+	VUNPCKLPS  Y1, Y0, Y2
+	VUNPCKHPS  Y1, Y0, Y3
+	VPERM2F128 $0x20, Y3, Y2, Y0
+	VPERM2F128 $0x31, Y3, Y2, Y1
+	VMOVUPS    Y0, (DX)(R9*8)
+	VMOVUPS    Y1, 32(DX)(R9*8)
+	SUBQ       $0x08, R9
+	JGT        eight
+
+first:
+	VUNPCKLPS  Y5, Y4, Y2
+	VUNPCKHPS  Y5, Y4, Y3
+	VPERM2F128 $0x20, Y3, Y2, Y4
+	VPERM2F128 $0x31, Y3, Y2, Y5
+	VMOVUPS    Y4, (DX)
+	VMOVUPS    Y5, 32(DX)
+	VZEROUPPER
+	RET

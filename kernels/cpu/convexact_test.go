@@ -163,6 +163,11 @@ var convProblems = []convProblem{
 	{2, 32, 14, 11, 64, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 2},
 	{3, 130, 7, 7, 230, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 1},
 	{1, 16, 6, 150, 16, 3, 3, [2]int{1, 1}, [2]int{5, 4}, [2]int{1, 1}, 1},
+	{2, 32, 14, 14, 40, 5, 5, [2]int{1, 1}, [2]int{2, 2}, [2]int{1, 1}, 1},
+	{3, 17, 9, 13, 19, 5, 5, [2]int{1, 1}, [2]int{0, 3}, [2]int{1, 1}, 1},
+	{2, 48, 7, 22, 36, 5, 5, [2]int{1, 1}, [2]int{4, 1}, [2]int{1, 1}, 2},
+	{2, 130, 6, 7, 230, 5, 5, [2]int{1, 1}, [2]int{2, 2}, [2]int{1, 1}, 1},
+	{1, 20, 8, 23, 24, 3, 5, [2]int{1, 1}, [2]int{1, 2}, [2]int{1, 1}, 1},
 	{2, 24, 17, 40, 12, 3, 3, [2]int{2, 2}, [2]int{1, 1}, [2]int{1, 1}, 1},
 	{2, 20, 13, 38, 9, 4, 5, [2]int{3, 3}, [2]int{2, 1}, [2]int{1, 1}, 1},
 	{2, 32, 12, 30, 16, 3, 3, [2]int{2, 1}, [2]int{1, 1}, [2]int{2, 1}, 2},
@@ -279,7 +284,9 @@ func (p *convProblem) channelsLast(t testing.TB, id op.ID, c *op.Call, kernelsSt
 
 // randomProblem is a convolution of random sizes.
 func randomProblem(rng *rand.Rand) convProblem {
-	p := convProblem{n: rng.IntN(5), h: 1 + rng.IntN(20), w: 1 + rng.IntN(20), kh: 3, kw: 3, groups: 1 + rng.IntN(2)*rng.IntN(3)}
+	p := convProblem{n: rng.IntN(5), h: 1 + rng.IntN(20), w: 1 + rng.IntN(20), groups: 1 + rng.IntN(2)*rng.IntN(3)}
+	p.kh = 3 + 2*rng.IntN(2)
+	p.kw = p.kh
 	if rng.IntN(2) == 0 {
 		p.kh, p.kw = 1+rng.IntN(5), 1+rng.IntN(5)
 	}

@@ -26,6 +26,7 @@ type convGemm[T float] struct {
 	image      patch[T]
 	kernels    taps     // unless overPlaces
 	turned     *turning // the kernels packed for all phases of a gradient, or nil
+	pair       phasePair
 	gradient   patch[T] // if overPlaces
 	bias       []T      // of m elements, or nil
 }

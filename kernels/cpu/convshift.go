@@ -31,6 +31,7 @@ type shiftConv struct {
 	image        patch[float32]
 	kernels      taps
 	turned       phaseTaps
+	pair         phasePair
 	dst          target
 	outputs      int
 	channels     int
@@ -101,7 +102,7 @@ func (g *convGemm[T]) shifted(axes *[2]op.Axis, channels int) {
 	s := shiftConvs.Get().(*shiftConv)
 	s.access, s.image = any(g.access).(accessor[float32]), any(g.image).(patch[float32])
 	s.kernels, s.dst, s.outputs, s.channels, s.steps, s.serial = g.kernels, g.dst, g.m, channels, g.k, g.serial
-	s.bias = any(g.bias).([]float32)
+	s.bias, s.pair = any(g.bias).([]float32), g.pair
 	if g.turned != nil {
 		s.turned = g.turned.phase(axes)
 	}

@@ -239,7 +239,7 @@ func (b *shiftBlock) turnedTile(s *shiftConv, i, j, first, n int) {
 // finish writes the results.
 func (b *shiftBlock) finish(s *shiftConv) {
 	ld := len(b.ends) * s.tile.nr
-	joined := s.pieces == 1 && s.dst.stride[1] == s.width*s.dst.stride[2]
+	joined := s.pieces == 1 && s.pair == alone && s.dst.stride[1] == s.width*s.dst.stride[2]
 	for k := range s.outputs {
 		row := b.sums[k*ld:][:b.places]
 		if s.bias != nil {
@@ -260,6 +260,14 @@ func (b *shiftBlock) finish(s *shiftConv) {
 }
 
 func (b *shiftBlock) store(s *shiftConv, p device.Ptr, row []float32) {
+	switch s.pair {
+	case evenPhase:
+		copy(slice[float32](p, len(row)), row)
+		return
+	case oddPhase, oddPhaseOfMore:
+		interleave(slice[float32](offset(p, -1, s.access.size), 2*len(row)+int(s.pair-oddPhase)), row)
+		return
+	}
 	if n := len(row); s.columns.Step == 2 && s.dst.stride[2] == 2 && s.access.direct && toEverySecond != nil && n >= leastSeconds {
 		toEverySecond(n, &slice[float32](p, 2*n-1)[0], &row[0])
 		return

@@ -13,7 +13,7 @@
 //	matmul.go        matrix products: matgemm.go in general, gemv.go for few rows
 //	norm.go          normalisations: rownorm.go (normforward.go, normgrad.go); normsums.go, channelstats.go, channelnorm.go; by slicemath.go
 //	conv.go          convolutions: convgemm.go in general, convdirect.go for groups of few channels,
-//	                 winograd.go for 3x3, convshift.go for others of float32
+//	                 winograd.go for 3x3 and 5x5, convshift.go for others of float32
 //	gemm.go          the blocked product in general, of matrices and of convolutions
 //	gemmsmall.go     small products, on operands as they lie
 //	plane.go         pooling (pool.go, poolrows.go; gradients poolterms.go) and resampling (sample.go)
@@ -51,7 +51,7 @@
 // Digamma are exact to some 4e-16 alone. GPUs take multiples of pi/2 off float64 angles in fewer digits: beside a zero a sine is exact to about 1e-31 there.
 //
 // Sums of floats accumulate in float64. Matrix products accumulate in their own type (half precision in
-// float32), and so do convolutions, but for those of 3x3 that winograd.go computes in tiles: their largest error is about 1e-5 of the
+// float32), and so do convolutions, but for those of 3x3 and 5x5 that winograd.go computes in tiles: their largest error is about 1e-5 of the
 // root of the mean square of all results, ten times that of a sum of products; tests allow 5e-5. host.Device.SetExactConvolutions turns
 // the tiles off.
 //

@@ -70,3 +70,44 @@ func TestLayerNorm_IsTheSameWithoutVectors(t *testing.T) {
 		}
 	}
 }
+
+// Sums of which four numbers are beyond the range of float32, and all are not, are those of float64.
+func TestLayerNormGradients_TakeNumbersWhoseSumsOverflow(t *testing.T) {
+	const n, width = 8, 64
+	grad, x, w := make([]float32, n*width), make([]float32, n*width), make([]float32, width)
+	mean, rstd := make([]float32, n), make([]float32, n)
+	for i := range grad {
+		grad[i], x[i] = 3e38, 0.5
+		if r := i / width; r%4 >= 2 != (i%width >= width/2) { // two rows, and halves of a row, cancel
+			grad[i] = -3e38
+		}
+	}
+	for i := range w {
+		w[i] = 1
+	}
+	for r := range rstd {
+		rstd[r] = 1
+	}
+	grad[0] = 1e38
+	full := func(v []float32) op.View { return viewOf(t, dtype.Float32, v, n, width, 1) }
+	line := func(v []float32) op.View { return viewOf(t, dtype.Float32, v, len(v)) }
+	check := func() {
+		dx, products, sums := make([]float32, n*width), make([]float32, width), make([]float32, width)
+		launch(t, &op.Call{Op: op.NormSums, Out: []op.View{line(products), line(sums)}, In: []op.View{full(grad), full(x), line(mean), line(rstd)}, I: [8]int64{1}})
+		launch(t, &op.Call{Op: op.RowNormGrad, Out: []op.View{full(dx)}, In: []op.View{full(grad), full(x), line(mean), line(rstd), line(w)}, I: [8]int64{1, op.NormWeight}})
+		for i := range width {
+			product, sum := 0.0, 0.0
+			if i == 0 {
+				product, sum = -1e38, -2e38
+			}
+			require.InDelta(t, product, products[i], 1e33, "column %d", i)
+			require.InDelta(t, sum, sums[i], 1e33, "column %d", i)
+		}
+		for i := width; i < len(dx); i++ {
+			require.Equal(t, grad[i], dx[i], "element %d", i)
+		}
+		require.InEpsilon(t, 1e38+2e38/width*1.25, dx[0], 1e-5)
+	}
+	check()
+	withoutVectors(check)
+}

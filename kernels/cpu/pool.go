@@ -156,6 +156,31 @@ func avgPool[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	}
 }
 
+// averages computes planes whose one window is all of them, those of an image together, and reports whether it did.
+func (j *planeJob[T]) averages(lo, hi int, m *planeMemory[T]) bool {
+	v, to, size := j.from, j.to, j.image[0]*j.image[1]
+	if j.result != [2]int{1, 1} || j.windows[0][0].count != j.image[0] || j.windows[1][0].count != j.image[1] || v.Strides[1] < size {
+		return false
+	}
+	if _, ok := j.plane(v, 0, 0, &m.from); !ok {
+		return false
+	}
+	channels, divisor := v.Shape[1], j.divisor(&j.windows[0][0], &j.windows[1][0])
+	for lo < hi {
+		n, c := lo/channels, lo%channels
+		m.sums = sized(m.sums, min(hi-lo, channels-c))
+		planes := slice[T](offset(v.Ptr, n*v.Strides[0]+c*v.Strides[1], j.access.size), (len(m.sums)-1)*v.Strides[1]+size)
+		if !foldSums(m.sums, planes, v.Strides[1], size) {
+			return false
+		}
+		for i, sum := range m.sums {
+			slice[T](offset(to.Ptr, n*to.Strides[0]+(c+i)*to.Strides[1], j.access.size), 1)[0] = T(sum / divisor)
+		}
+		lo += len(m.sums)
+	}
+	return true
+}
+
 func avgPoolGrad[T float](j *planeJob[T], dst, src []T, m *planeMemory[T]) {
 	if gathers(j, dst, src, m) {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
@@ -159,4 +160,36 @@ func TestPoolGradients_AreTheSameWithoutVectors(t *testing.T) {
 		}
 	}
 	require.Equal(t, vector.poolNumbered != nil, gathered > 0)
+}
+
+// The averages of whole planes that are computed together are those of planes that are computed one by one, bit for bit.
+func TestPooling_OfWholePlanesTogetherIsThatOfEach(t *testing.T) {
+	const images, channels = 3, 5
+	rng := rand.New(rand.NewPCG(17, 18))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, c := range [][2]int{{3, 5}, {4, 4}, {7, 7}, {1, 33}, {33, 1}, {32, 32}, {64, 64}, {65, 64}} {
+		size := c[0] * c[1]
+		for _, gap := range []int{0, 3} {
+			for _, window := range [][8]int64{{}, {int64(c[0]), int64(c[1]), 1, 1, 0, 0, 1, 0}, {int64(c[0]), int64(c[1]), 1, 1, 0, 0, 1, 7}} {
+				together := viewOf(t, dtype.Float32, mixed(images*channels*(size+gap), rng, false), images, channels, size+gap)
+				memory := slice[float32](together.Ptr, together.Len())
+				for i := range 4 {
+					memory[i] = 3e38 // together beyond the range of float32
+				}
+				together.NDim, together.Shape, together.Strides = 4, [op.MaxDims]int{images, channels, c[0], c[1]}, [op.MaxDims]int{channels * (size + gap), size + gap, c[1], 1}
+				one := viewOf(t, dtype.Float32, make([]float32, images*size*channels), images, c[0], c[1], channels)
+				one.Shape, one.Strides = together.Shape, [op.MaxDims]int{one.Strides[0], one.Strides[3], one.Strides[1], one.Strides[2]}
+				launch(t, &op.Call{Op: op.Copy, Out: []op.View{one}, In: []op.View{together}})
+				g.parts = nil
+				results := [2][]float32{watched[float32](images * channels), watched[float32](images * channels)}
+				for i, image := range []op.View{one, together} {
+					launch(t, &op.Call{Op: op.AvgPool2D, I: window, Out: []op.View{viewOf(t, dtype.Float32, results[i], images, channels, 1, 1)}, In: []op.View{image}})
+				}
+				requireSame(t, results[0], results[1], fmt.Sprint(c, gap, window))
+				require.Zero(t, g.check())
+			}
+		}
+	}
 }

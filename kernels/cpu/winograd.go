@@ -6,15 +6,15 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Winograd's convolution, after Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): of kernels of 3x3 with a stride
-// and a dilation of 1. Results are computed in tiles of 4x4, from patches of 6x6 of the image, with 36 multiplications for each channel
-// in place of 144:
+// Winograd's convolution, after Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): of kernels of 3x3 and 5x5 with
+// a stride and a dilation of 1. Results are computed in tiles of 4x4, and with kernels of 5x5 of 2x2, from patches of 6x6 of the image, with
+// 36 multiplications for each channel in place of 144, or 100:
 //
 //	result = A' [ sum over channels of (G kernel G') * (B' patch B) ] A        (* is by element)
 //
 // The sums over channels are 36 products of matrices, one for each position of a transformed patch: transformed kernels, [outputs,
 // channels], times transformed patches, [channels, tiles]. The gradient of the image is the same, with kernels turned by 180 degrees.
-// The gradient of the kernel (winogradweight.go) is a convolution of patches with tiles of the gradient, in which the sums are over
+// The gradient of a kernel of 3x3 (winogradweight.go) is a convolution of patches with tiles of the gradient, in which the sums are over
 // tiles.
 //
 // A result has an error of about 1e-5 times the root of the mean square of all results, where a sum of products has 1e-6. So has
@@ -42,7 +42,11 @@ func isWinograd(v *op.Convolution, id op.ID) bool {
 	const channels, most, tiles = 16, 2048, 12
 	const kernels = 512 * 1024 // of a gradient, which keeps the products of 36 matrices of as many: 72 MiB
 	image, result, kernel := v.Image.Shape, v.Result.Shape, v.Kernel.Shape
-	if kernel[2] != 3 || kernel[3] != 3 || v.Stride != [2]int{1, 1} || v.Dilation != [2]int{1, 1} {
+	form := winogradLoops.form(v)
+	if form == nil || kernel[3] != kernel[2] || v.Stride != [2]int{1, 1} || v.Dilation != [2]int{1, 1} {
+		return false
+	}
+	if id == op.Conv2DGradWeight && form.taps != 3 {
 		return false
 	}
 	if min(v.Channels, v.Outputs) < channels || max(v.Channels, v.Outputs) > most {
@@ -52,16 +56,28 @@ func isWinograd(v *op.Convolution, id op.ID) bool {
 		return false
 	}
 	full := func(h, w int) bool { // at least 12 tiles, whose places are mostly results
-		count := v.N * panels(h, 4) * panels(w, 4)
-		return count >= tiles && 5*h*w*v.N >= 2*16*count
+		count := v.N * panels(h, form.size) * panels(w, form.size)
+		return count >= tiles && 5*h*w*v.N >= 2*form.size*form.size*count
 	}
 	return full(image[2], image[3]) && full(result[2], result[3])
+}
+
+// form is what computes kernels of the height that those of v have, or nil.
+func (k *winogradKernels) form(v *op.Convolution) *winogradForm {
+	switch v.Kernel.Shape[2] {
+	case 3:
+		return &k.three
+	case 5:
+		return &k.five
+	}
+	return nil
 }
 
 // winogradConv is one convolution in work, for one group.
 type winogradConv struct {
 	access  accessor[float32]
 	kernels *winogradKernels
+	form    *winogradForm
 	tile    *microkernel[float32]
 
 	patches  winogradPatches // of the image, in the sense of op.Axis
@@ -97,7 +113,7 @@ type winogradWorker struct {
 	lanes                 [winogradLanes]int
 	plan                  patchPlan
 	buffer                []float32
-	tiles                 [winogradLanes * 16]float32
+	tiles                 [winogradLanes * 25]float32 // of results, of 4x4 at most, or of kernels
 	images, filters, sums matrices36
 	targets               winogradTargets
 }

@@ -20,6 +20,15 @@ func winogradTurnedAVX2(dst *float32, position int, src *float32, lanes *[winogr
 func winogradResultAVX2(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, work *winogradWork)
 
 //go:noescape
+func winogradFilter5AVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradTurned5AVX2(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
+
+//go:noescape
+func winogradResult2AVX2(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, work *winogradWork)
+
+//go:noescape
 func winogradTapsAVX2(dst *float32, lanes *[winogradLanes]int, src *float32, position int, work *winogradWork)
 
 //go:noescape
@@ -60,7 +69,9 @@ func init() {
 	tiles := winogradTiles[len(winogradTiles)-1]
 	winogradLoops = winogradKernels{
 		wide: tiles[0], narrow: tiles[1],
-		image: winogradImageAVX2, gradient: winogradGradientAVX2, filter: winogradFilterAVX2, turned: winogradTurnedAVX2,
-		result: winogradResultAVX2, taps: winogradTapsAVX2, shifts: shiftsVector,
+		image: winogradImageAVX2, gradient: winogradGradientAVX2,
+		three: winogradForm{3, 4, winogradFilterAVX2, winogradTurnedAVX2, winogradResultAVX2},
+		five:  winogradForm{5, 2, winogradFilter5AVX2, winogradTurned5AVX2, winogradResult2AVX2},
+		taps:  winogradTapsAVX2, shifts: shiftsVector,
 	}
 }

@@ -748,6 +748,309 @@ columns:
 	VZEROUPPER
 	RET
 
+// func winogradFilter5AVX2(dst *float32, position int, src *float32, lanes *[8]int, row int, work *[288]float32)
+// Requires: AVX, FMA3
+TEXT ·winogradFilter5AVX2(SB), NOSPLIT, $0-48
+	MOVQ src+16(FP), AX
+	MOVQ lanes+24(FP), CX
+	MOVQ (CX), DX
+	LEAQ (AX)(DX*4), DX
+	MOVQ 8(CX), BX
+	LEAQ (AX)(BX*4), BX
+	MOVQ 16(CX), SI
+	LEAQ (AX)(SI*4), SI
+	MOVQ 24(CX), DI
+	LEAQ (AX)(DI*4), DI
+	MOVQ 32(CX), R8
+	LEAQ (AX)(R8*4), R8
+	MOVQ 40(CX), R9
+	LEAQ (AX)(R9*4), R9
+	MOVQ 48(CX), R10
+	LEAQ (AX)(R10*4), R10
+	MOVQ 56(CX), CX
+	LEAQ (AX)(CX*4), CX
+	MOVQ work+40(FP), AX
+	XORQ R11, R11
+	MOVQ row+32(FP), R12
+	SHLQ $0x02, R12
+	MOVQ $0x00000005, R13
+
+rows:
+	VMOVUPS      4(DX)(R11*1), X0
+	VINSERTF128  $0x01, 4(R8)(R11*1), Y0, Y0
+	VMOVUPS      4(BX)(R11*1), X1
+	VINSERTF128  $0x01, 4(R9)(R11*1), Y1, Y1
+	VMOVUPS      4(SI)(R11*1), X2
+	VINSERTF128  $0x01, 4(R10)(R11*1), Y2, Y2
+	VMOVUPS      4(DI)(R11*1), X3
+	VINSERTF128  $0x01, 4(CX)(R11*1), Y3, Y3
+	VUNPCKLPS    Y1, Y0, Y4
+	VUNPCKLPS    Y3, Y2, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VUNPCKHPS    Y3, Y2, Y2
+	VUNPCKLPD    Y5, Y4, Y1
+	VUNPCKHPD    Y5, Y4, Y4
+	VUNPCKLPD    Y2, Y0, Y3
+	VUNPCKHPD    Y2, Y0, Y0
+	VMOVUPS      (DX)(R11*1), X6
+	VINSERTF128  $0x01, (R8)(R11*1), Y6, Y6
+	VMOVUPS      (BX)(R11*1), X7
+	VINSERTF128  $0x01, (R9)(R11*1), Y7, Y7
+	VMOVUPS      (SI)(R11*1), X8
+	VINSERTF128  $0x01, (R10)(R11*1), Y8, Y8
+	VMOVUPS      (DI)(R11*1), X9
+	VINSERTF128  $0x01, (CX)(R11*1), Y9, Y9
+	VUNPCKLPS    Y7, Y6, Y4
+	VUNPCKLPS    Y9, Y8, Y5
+	VUNPCKHPS    Y7, Y6, Y6
+	VUNPCKHPS    Y9, Y8, Y8
+	VUNPCKLPD    Y5, Y4, Y7
+	VUNPCKHPD    Y5, Y4, Y4
+	VUNPCKLPD    Y8, Y6, Y9
+	VUNPCKHPD    Y8, Y6, Y6
+	VMOVAPS      Y7, Y5
+	VMOVUPS      Y5, (AX)
+	VMULPS       factor4<>+0(SB), Y7, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VFMADD231PS  factor4<>+0(SB), Y9, Y5
+	VFMADD231PS  factor4<>+0(SB), Y6, Y5
+	VFMADD231PS  factor4<>+0(SB), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor4<>+0(SB), Y7, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VFNMADD231PS factor4<>+0(SB), Y9, Y5
+	VFMADD231PS  factor4<>+0(SB), Y6, Y5
+	VFNMADD231PS factor4<>+0(SB), Y0, Y5
+	VMOVUPS      Y5, 64(AX)
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor5<>+0(SB), Y7, Y5
+	VFNMADD231PS factor6<>+0(SB), Y4, Y5
+	VFNMADD231PS factor7<>+0(SB), Y9, Y5
+	VFNMADD231PS factor8<>+0(SB), Y6, Y5
+	VFNMADD231PS factor9<>+0(SB), Y0, Y5
+	VMOVUPS      Y5, 96(AX)
+	VMULPS       factor9<>+0(SB), Y7, Y5
+	VFNMADD231PS factor8<>+0(SB), Y4, Y5
+	VFMADD231PS  factor7<>+0(SB), Y9, Y5
+	VFNMADD231PS factor6<>+0(SB), Y6, Y5
+	VFMADD231PS  factor5<>+0(SB), Y0, Y5
+	VMOVUPS      Y5, 128(AX)
+	VMOVAPS      Y0, Y4
+	VMOVUPS      Y4, 160(AX)
+	ADDQ         R12, R11
+	ADDQ         $0x000000c0, AX
+	DECQ         R13
+	JNZ          rows
+	SUBQ         $0x000003c0, AX
+	MOVQ         dst+0(FP), CX
+	MOVQ         position+8(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), BX
+	ADDQ         BX, BX
+	MOVQ         $0x00000006, SI
+
+columns:
+	VMOVUPS      (AX), Y0
+	VMOVUPS      192(AX), Y1
+	VMOVUPS      384(AX), Y2
+	VMOVUPS      576(AX), Y3
+	VMOVUPS      768(AX), Y4
+	MOVQ         CX, DI
+	VMOVAPS      Y0, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VMULPS       factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y1, Y5
+	VFMADD231PS  factor4<>+0(SB), Y2, Y5
+	VFMADD231PS  factor4<>+0(SB), Y3, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y1, Y5
+	VFNMADD231PS factor4<>+0(SB), Y2, Y5
+	VFMADD231PS  factor4<>+0(SB), Y3, Y5
+	VFNMADD231PS factor4<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor5<>+0(SB), Y0, Y5
+	VFNMADD231PS factor6<>+0(SB), Y1, Y5
+	VFNMADD231PS factor7<>+0(SB), Y2, Y5
+	VFNMADD231PS factor8<>+0(SB), Y3, Y5
+	VFNMADD231PS factor9<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VMULPS       factor9<>+0(SB), Y0, Y0
+	VFNMADD231PS factor8<>+0(SB), Y1, Y0
+	VFMADD231PS  factor7<>+0(SB), Y2, Y0
+	VFNMADD231PS factor6<>+0(SB), Y3, Y0
+	VFMADD231PS  factor5<>+0(SB), Y4, Y0
+	VMOVUPS      Y0, (DI)
+	ADDQ         BX, DI
+	VMOVAPS      Y4, Y0
+	VMOVUPS      Y0, (DI)
+	ADDQ         DX, CX
+	ADDQ         $0x20, AX
+	DECQ         SI
+	JNZ          columns
+	VZEROUPPER
+	RET
+
+// func winogradTurned5AVX2(dst *float32, position int, src *float32, lanes *[8]int, row int, work *[288]float32)
+// Requires: AVX, FMA3
+TEXT ·winogradTurned5AVX2(SB), NOSPLIT, $0-48
+	MOVQ src+16(FP), AX
+	MOVQ lanes+24(FP), CX
+	MOVQ (CX), DX
+	LEAQ (AX)(DX*4), DX
+	MOVQ 8(CX), BX
+	LEAQ (AX)(BX*4), BX
+	MOVQ 16(CX), SI
+	LEAQ (AX)(SI*4), SI
+	MOVQ 24(CX), DI
+	LEAQ (AX)(DI*4), DI
+	MOVQ 32(CX), R8
+	LEAQ (AX)(R8*4), R8
+	MOVQ 40(CX), R9
+	LEAQ (AX)(R9*4), R9
+	MOVQ 48(CX), R10
+	LEAQ (AX)(R10*4), R10
+	MOVQ 56(CX), CX
+	LEAQ (AX)(CX*4), CX
+	MOVQ work+40(FP), AX
+	XORQ R11, R11
+	MOVQ row+32(FP), R12
+	SHLQ $0x02, R12
+	MOVQ $0x00000005, R13
+	ADDQ $0x00000300, AX
+
+rows:
+	VMOVUPS      4(DX)(R11*1), X0
+	VINSERTF128  $0x01, 4(R8)(R11*1), Y0, Y0
+	VMOVUPS      4(BX)(R11*1), X1
+	VINSERTF128  $0x01, 4(R9)(R11*1), Y1, Y1
+	VMOVUPS      4(SI)(R11*1), X2
+	VINSERTF128  $0x01, 4(R10)(R11*1), Y2, Y2
+	VMOVUPS      4(DI)(R11*1), X3
+	VINSERTF128  $0x01, 4(CX)(R11*1), Y3, Y3
+	VUNPCKLPS    Y1, Y0, Y4
+	VUNPCKLPS    Y3, Y2, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VUNPCKHPS    Y3, Y2, Y2
+	VUNPCKLPD    Y5, Y4, Y1
+	VUNPCKHPD    Y5, Y4, Y4
+	VUNPCKLPD    Y2, Y0, Y3
+	VUNPCKHPD    Y2, Y0, Y0
+	VMOVUPS      (DX)(R11*1), X6
+	VINSERTF128  $0x01, (R8)(R11*1), Y6, Y6
+	VMOVUPS      (BX)(R11*1), X7
+	VINSERTF128  $0x01, (R9)(R11*1), Y7, Y7
+	VMOVUPS      (SI)(R11*1), X8
+	VINSERTF128  $0x01, (R10)(R11*1), Y8, Y8
+	VMOVUPS      (DI)(R11*1), X9
+	VINSERTF128  $0x01, (CX)(R11*1), Y9, Y9
+	VUNPCKLPS    Y7, Y6, Y4
+	VUNPCKLPS    Y9, Y8, Y5
+	VUNPCKHPS    Y7, Y6, Y6
+	VUNPCKHPS    Y9, Y8, Y8
+	VUNPCKLPD    Y5, Y4, Y7
+	VUNPCKHPD    Y5, Y4, Y4
+	VUNPCKLPD    Y8, Y6, Y9
+	VUNPCKHPD    Y8, Y6, Y6
+	VMOVAPS      Y0, Y5
+	VMOVUPS      Y5, (AX)
+	VMULPS       factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y6, Y5
+	VFMADD231PS  factor4<>+0(SB), Y9, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VFMADD231PS  factor4<>+0(SB), Y7, Y5
+	VMOVUPS      Y5, 32(AX)
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y6, Y5
+	VFNMADD231PS factor4<>+0(SB), Y9, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VFNMADD231PS factor4<>+0(SB), Y7, Y5
+	VMOVUPS      Y5, 64(AX)
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor5<>+0(SB), Y0, Y5
+	VFNMADD231PS factor6<>+0(SB), Y6, Y5
+	VFNMADD231PS factor7<>+0(SB), Y9, Y5
+	VFNMADD231PS factor8<>+0(SB), Y4, Y5
+	VFNMADD231PS factor9<>+0(SB), Y7, Y5
+	VMOVUPS      Y5, 96(AX)
+	VMULPS       factor9<>+0(SB), Y0, Y5
+	VFNMADD231PS factor8<>+0(SB), Y6, Y5
+	VFMADD231PS  factor7<>+0(SB), Y9, Y5
+	VFNMADD231PS factor6<>+0(SB), Y4, Y5
+	VFMADD231PS  factor5<>+0(SB), Y7, Y5
+	VMOVUPS      Y5, 128(AX)
+	VMOVAPS      Y7, Y4
+	VMOVUPS      Y4, 160(AX)
+	ADDQ         R12, R11
+	SUBQ         $0x000000c0, AX
+	DECQ         R13
+	JNZ          rows
+	ADDQ         $0x000000c0, AX
+	MOVQ         dst+0(FP), CX
+	MOVQ         position+8(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (DX)(DX*2), BX
+	ADDQ         BX, BX
+	MOVQ         $0x00000006, SI
+
+columns:
+	VMOVUPS      (AX), Y0
+	VMOVUPS      192(AX), Y1
+	VMOVUPS      384(AX), Y2
+	VMOVUPS      576(AX), Y3
+	VMOVUPS      768(AX), Y4
+	MOVQ         CX, DI
+	VMOVAPS      Y0, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VMULPS       factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y1, Y5
+	VFMADD231PS  factor4<>+0(SB), Y2, Y5
+	VFMADD231PS  factor4<>+0(SB), Y3, Y5
+	VFMADD231PS  factor4<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor4<>+0(SB), Y0, Y5
+	VFMADD231PS  factor4<>+0(SB), Y1, Y5
+	VFNMADD231PS factor4<>+0(SB), Y2, Y5
+	VFMADD231PS  factor4<>+0(SB), Y3, Y5
+	VFNMADD231PS factor4<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VXORPS       Y5, Y5, Y5
+	VFNMADD231PS factor5<>+0(SB), Y0, Y5
+	VFNMADD231PS factor6<>+0(SB), Y1, Y5
+	VFNMADD231PS factor7<>+0(SB), Y2, Y5
+	VFNMADD231PS factor8<>+0(SB), Y3, Y5
+	VFNMADD231PS factor9<>+0(SB), Y4, Y5
+	VMOVUPS      Y5, (DI)
+	ADDQ         BX, DI
+	VMULPS       factor9<>+0(SB), Y0, Y0
+	VFNMADD231PS factor8<>+0(SB), Y1, Y0
+	VFMADD231PS  factor7<>+0(SB), Y2, Y0
+	VFNMADD231PS factor6<>+0(SB), Y3, Y0
+	VFMADD231PS  factor5<>+0(SB), Y4, Y0
+	VMOVUPS      Y0, (DI)
+	ADDQ         BX, DI
+	VMOVAPS      Y4, Y0
+	VMOVUPS      Y0, (DI)
+	ADDQ         DX, CX
+	ADDQ         $0x20, AX
+	DECQ         SI
+	JNZ          columns
+	VZEROUPPER
+	RET
+
 // func winogradResultAVX2(dst *float32, lanes *[8]int, row int, src *float32, position int, bias float32, work *[288]float32)
 // Requires: AVX, FMA3
 TEXT ·winogradResultAVX2(SB), NOSPLIT, $0-56
@@ -912,6 +1215,107 @@ DATA factor13<>+20(SB)/4, $0x41000000
 DATA factor13<>+24(SB)/4, $0x41000000
 DATA factor13<>+28(SB)/4, $0x41000000
 GLOBL factor13<>(SB), RODATA|NOPTR, $32
+
+// func winogradResult2AVX2(dst *float32, lanes *[8]int, row int, src *float32, position int, bias float32, work *[288]float32)
+// Requires: AVX, FMA3
+TEXT ·winogradResult2AVX2(SB), NOSPLIT, $0-56
+	MOVQ    work+48(FP), AX
+	VMOVUPS factor2<>+0(SB), Y0
+	VMOVUPS factor1<>+0(SB), Y1
+	MOVQ    src+24(FP), CX
+	MOVQ    position+32(FP), DX
+	SHLQ    $0x02, DX
+	LEAQ    (DX)(DX*2), BX
+	ADDQ    BX, BX
+	MOVQ    $0x00000006, SI
+
+columns:
+	MOVQ         CX, DI
+	VMOVUPS      (DI), Y2
+	ADDQ         BX, DI
+	VMOVUPS      (DI), Y3
+	ADDQ         BX, DI
+	VMOVUPS      (DI), Y4
+	ADDQ         BX, DI
+	VMOVUPS      (DI), Y5
+	ADDQ         BX, DI
+	VMOVUPS      (DI), Y6
+	ADDQ         BX, DI
+	VMOVUPS      (DI), Y7
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y2, Y2
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y0, Y5, Y2
+	VFNMADD231PS Y1, Y6, Y2
+	VADDPS       Y7, Y2, Y2
+	VMOVUPS      Y2, 192(AX)
+	ADDQ         DX, CX
+	ADDQ         $0x20, AX
+	DECQ         SI
+	JNZ          columns
+	SUBQ         $0x000000c0, AX
+	MOVQ         dst+0(FP), CX
+	MOVQ         lanes+8(FP), DX
+	MOVQ         (DX), BX
+	LEAQ         (CX)(BX*4), BX
+	MOVQ         8(DX), SI
+	LEAQ         (CX)(SI*4), SI
+	MOVQ         16(DX), DI
+	LEAQ         (CX)(DI*4), DI
+	MOVQ         24(DX), R8
+	LEAQ         (CX)(R8*4), R8
+	MOVQ         32(DX), R9
+	LEAQ         (CX)(R9*4), R9
+	MOVQ         40(DX), R10
+	LEAQ         (CX)(R10*4), R10
+	MOVQ         48(DX), R11
+	LEAQ         (CX)(R11*4), R11
+	MOVQ         56(DX), DX
+	LEAQ         (CX)(DX*4), DX
+	XORQ         CX, CX
+	MOVQ         row+16(FP), R13
+	SHLQ         $0x02, R13
+	MOVQ         $0x00000002, R12
+
+rows:
+	VMOVUPS      (AX), Y2
+	VMOVUPS      32(AX), Y3
+	VMOVUPS      64(AX), Y4
+	VMOVUPS      96(AX), Y5
+	VMOVUPS      128(AX), Y6
+	VMOVUPS      160(AX), Y7
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y2, Y2
+	VADDPS       Y6, Y2, Y2
+	VSUBPS       Y4, Y3, Y3
+	VFMADD231PS  Y0, Y5, Y3
+	VFNMADD231PS Y1, Y6, Y3
+	VADDPS       Y7, Y3, Y3
+	VBROADCASTSS bias+40(FP), Y4
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y4, Y3, Y3
+	VUNPCKHPS    Y3, Y2, Y4
+	VUNPCKLPS    Y3, Y2, Y2
+	VMOVLPS      X2, (BX)(CX*1)
+	VMOVHPS      X2, (SI)(CX*1)
+	VEXTRACTF128 $0x01, Y2, X2
+	VMOVLPS      X4, (DI)(CX*1)
+	VMOVHPS      X4, (R8)(CX*1)
+	VEXTRACTF128 $0x01, Y4, X4
+	VMOVLPS      X2, (R9)(CX*1)
+	VMOVHPS      X2, (R10)(CX*1)
+	VMOVLPS      X4, (R11)(CX*1)
+	VMOVHPS      X4, (DX)(CX*1)
+	ADDQ         R13, CX
+	ADDQ         $0x000000c0, AX
+	DECQ         R12
+	JNZ          rows
+	VZEROUPPER
+	RET
 
 // func winogradTapsAVX2(dst *float32, lanes *[8]int, src *float32, position int, work *[288]float32)
 // Requires: AVX, FMA3

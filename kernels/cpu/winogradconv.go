@@ -40,7 +40,7 @@ func winogradCall(l accessor[float32], v *op.Convolution, id op.ID, bias []float
 func (g *winogradConv) set(l accessor[float32], v *op.Convolution, id op.ID, group int) {
 	from, to := v.Image, v.Result
 	first, target := group*v.Channels, group*v.Outputs
-	g.channels, g.outputs = v.Channels, v.Outputs
+	g.channels, g.outputs, g.form = v.Channels, v.Outputs, g.kernels.form(v)
 	top, left := -v.Padding[0], -v.Padding[1]
 	k := v.Kernel.Strides
 	g.weights = winogradWeights{
@@ -49,14 +49,14 @@ func (g *winogradConv) set(l accessor[float32], v *op.Convolution, id op.ID, gro
 	if id == op.Conv2DGradInput {
 		from, to, first, target = to, from, target, first
 		g.channels, g.outputs = g.outputs, g.channels
-		top, left = v.Padding[0]-2, v.Padding[1]-2
+		top, left = v.Padding[0]-(g.form.taps-1), v.Padding[1]-(g.form.taps-1)
 		g.weights.row, g.weights.channel, g.weights.turned = k[1], k[0], true
 	}
 	h, w := to.Shape[2], to.Shape[3]
-	g.patches = patchesOf(l, from, first, h, w, top, left, 6)
+	g.patches = patchesOf(l, from, first, [2]int{h, w}, [2]int{top, left}, 6, g.form.size)
 	g.access, g.results.access = l, l
 	g.results.ptr, g.results.stride = offset(to.Ptr, target*to.Strides[1], l.size), [4]int(to.Strides[:4])
-	g.results.rows, g.results.columns, g.results.grid = h, w, g.patches.grid
+	g.results.rows, g.results.columns, g.results.grid, g.results.size = h, w, g.patches.grid, g.form.size
 }
 
 func (g *winogradConv) compute() {
@@ -89,31 +89,31 @@ func (g *winogradConv) block() int {
 
 // filterPanel transforms the kernels of a panel of outputs.
 func (g *winogradConv) filterPanel(to *matrices36, panel, first int, w *winogradWorker) {
-	k, mr := &g.weights, g.tile.mr
-	f := g.kernels.filter
+	k, mr, n := &g.weights, g.tile.mr, g.form.taps
+	f := g.form.filter
 	if k.turned {
-		f = g.kernels.turned
+		f = g.form.turned
 	}
-	direct := k.access.direct && k.across == 1 && k.down == 3
+	direct := k.access.direct && k.across == 1 && k.down == n
 	for i := range w.lanes {
 		w.lanes[i] = min(i, g.outputs-1-first) * k.row
 		if !direct {
-			w.lanes[i] = 9 * i
+			w.lanes[i] = n * n * i
 		}
 	}
 	for c := range g.channels {
 		dst := to.at(0, panel*mr*g.channels+c*mr)
 		at := offset(k.ptr, first*k.row+c*k.channel, k.access.size)
 		if direct {
-			f(dst, to.position, &slice[float32](at, 1)[0], &w.lanes, 3, &w.work)
+			f(dst, to.position, &slice[float32](at, 1)[0], &w.lanes, n, &w.work)
 			continue
 		}
 		for i := range min(mr, g.outputs-first) {
-			for r := range 3 {
-				k.access.load(w.tiles[9*i+3*r:][:3], offset(at, i*k.row+r*k.down, k.access.size), k.across)
+			for r := range n {
+				k.access.load(w.tiles[n*(n*i+r):][:n], offset(at, i*k.row+r*k.down, k.access.size), k.across)
 			}
 		}
-		f(dst, to.position, &w.tiles[0], &w.lanes, 3, &w.work)
+		f(dst, to.position, &w.tiles[0], &w.lanes, n, &w.work)
 	}
 }
 
@@ -167,7 +167,7 @@ func (g *winogradConv) finish(t *winogradTargets, sums *matrices36, columns, fir
 			bias = g.bias[first+k]
 		}
 		for x := 0; x < len(t.tiles); x += winogradLanes {
-			t.put(g.kernels, w, x, first+k, sums.at(0, k*columns+x), sums.position, bias)
+			t.put(g.form.result, w, x, first+k, sums.at(0, k*columns+x), sums.position, bias)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// winogradPatches are where tiles read: patches of size x size elements, 4 apart, in planes of an image, which begin at (top, left) and
+// winogradPatches are where tiles read: patches of size x size elements, step apart, in planes of an image, which begin at (top, left) and
 // reach over the borders.
 type winogradPatches struct {
 	access         accessor[float32]
@@ -14,16 +14,18 @@ type winogradPatches struct {
 	row, column    int
 	rows, columns  int // of the image
 	top, left      int
-	size           int
+	size, step     int
 	grid           grid // of tiles
 }
 
-// patchesOf are the patches of channels from first on, for results of h x w.
-func patchesOf(l accessor[float32], v *op.View, first, h, w, top, left, size int) winogradPatches {
+// patchesOf are the patches of channels from first on, for a number of results down and across, in tiles of step x step; begin is where the
+// first patch begins.
+func patchesOf(l accessor[float32], v *op.View, first int, results, begin [2]int, size, step int) winogradPatches {
 	s := v.Strides
 	return winogradPatches{
 		access: l, ptr: offset(v.Ptr, first*s[1], l.size), image: s[0], channel: s[1], row: s[2], column: s[3],
-		rows: v.Shape[2], columns: v.Shape[3], top: top, left: left, size: size, grid: grid{v.Shape[0], panels(h, 4), panels(w, 4)},
+		rows: v.Shape[2], columns: v.Shape[3], top: begin[0], left: begin[1], size: size, step: step,
+		grid: grid{v.Shape[0], panels(results[0], step), panels(results[1], step)},
 	}
 }
 
@@ -44,14 +46,14 @@ const behindRow = 2
 // make plans count tiles from first on.
 func (p *patchPlan) make(s *winogradPatches, first, count int) {
 	p.at, p.runs, p.size = p.at[:0], p.runs[:0], 0
-	p.row = 4*(min(count, s.grid[2])-1) + s.size + behindRow
+	p.row = s.step*(min(count, s.grid[2])-1) + s.size + behindRow
 	for count > 0 {
 		at := s.grid.at(first)
 		n := min(count, s.grid[2]-at[2])
 		for i := range n {
-			p.at = append(p.at, p.size+4*i)
+			p.at = append(p.at, p.size+s.step*i)
 		}
-		p.band(s, at, 4*(n-1)+s.size)
+		p.band(s, at, s.step*(n-1)+s.size)
 		first += n
 		count -= n
 	}
@@ -60,7 +62,7 @@ func (p *patchPlan) make(s *winogradPatches, first, count int) {
 
 // band plans the rows of tiles that lie side by side, width elements in all.
 func (p *patchPlan) band(s *winogradPatches, at [3]int, width int) {
-	x, y := s.left+4*at[2], s.top+4*at[1]
+	x, y := s.left+s.step*at[2], s.top+s.step*at[1]
 	lo, hi := max(0, -x), min(width, s.columns-x)
 	for r := range s.size {
 		if y+r >= 0 && y+r < s.rows && lo < hi {
@@ -93,6 +95,7 @@ type winogradTargets struct {
 	stride  [4]int
 	rows    int // of a plane of results
 	columns int
+	size    int // of a tile
 	grid    grid
 	tiles   []targetTile // those in work
 }
@@ -107,8 +110,8 @@ func (t *winogradTargets) make(first, count int) {
 	t.tiles = t.tiles[:0]
 	at := t.grid.at(first)
 	for range count {
-		y, x := 4*at[1], 4*at[2]
-		t.tiles = append(t.tiles, targetTile{at[0]*t.stride[0] + y*t.stride[2] + x*t.stride[3], min(4, t.rows-y), min(4, t.columns-x)})
+		y, x := t.size*at[1], t.size*at[2]
+		t.tiles = append(t.tiles, targetTile{at[0]*t.stride[0] + y*t.stride[2] + x*t.stride[3], min(t.size, t.rows-y), min(t.size, t.columns-x)})
 		if at[2]++; at[2] == t.grid[2] {
 			t.grid.nextRow(&at)
 		}
@@ -116,25 +119,25 @@ func (t *winogradTargets) make(first, count int) {
 }
 
 // put computes results of the tiles from first on, at most eight, from sums at src, and writes them to the plane of a channel.
-func (t *winogradTargets) put(k *winogradKernels, w *winogradWorker, first, channel int, src *float32, position int, bias float32) {
+func (t *winogradTargets) put(result winogradOut, w *winogradWorker, first, channel int, src *float32, position int, bias float32) {
 	tiles := t.tiles[first:min(first+winogradLanes, len(t.tiles))]
 	plane := offset(t.ptr, channel*t.stride[1], t.access.size)
 	whole := t.access.direct && t.stride[3] == 1 && len(tiles) == winogradLanes
 	for i := 0; whole && i < winogradLanes; i++ {
 		w.lanes[i] = tiles[i].at
-		whole = tiles[i].rows == 4 && tiles[i].columns == 4
+		whole = tiles[i].rows == t.size && tiles[i].columns == t.size
 	}
 	if whole {
-		k.result(&slice[float32](plane, 1)[0], &w.lanes, t.stride[2], src, position, bias, &w.work)
+		result(&slice[float32](plane, 1)[0], &w.lanes, t.stride[2], src, position, bias, &w.work)
 		return
 	}
 	for i := range w.lanes {
-		w.lanes[i] = 16 * i
+		w.lanes[i] = t.size * t.size * i
 	}
-	k.result(&w.tiles[0], &w.lanes, 4, src, position, bias, &w.work)
+	result(&w.tiles[0], &w.lanes, t.size, src, position, bias, &w.work)
 	for i := range tiles {
 		for r := range tiles[i].rows {
-			t.access.store(offset(plane, tiles[i].at+r*t.stride[2], t.access.size), t.stride[3], w.tiles[16*i+4*r:][:tiles[i].columns])
+			t.access.store(offset(plane, tiles[i].at+r*t.stride[2], t.access.size), t.stride[3], w.tiles[t.size*(t.size*i+r):][:tiles[i].columns])
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package cpu
 
+import "slices"
+
 // The transforms of Winograd's convolution (winograd.go), in plain Go: the specification of winograd_avx2_amd64.s. A transform takes
 // eight tiles at a time, a lane of a vector each.
 
@@ -42,11 +44,23 @@ var (
 		{1. / 15, -2. / 15, 4. / 15},
 		{0, 0, 1},
 	}
+	winogradFilter5 = winogradMatrix{ // G of a 5x5 kernel
+		{1, 0, 0, 0, 0},
+		{1. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3},
+		{-1. / 3, 1. / 3, -1. / 3, 1. / 3, -1. / 3},
+		{-16. / 15, -8. / 15, -4. / 15, -2. / 15, -1. / 15},
+		{1. / 15, -2. / 15, 4. / 15, -8. / 15, 16. / 15},
+		{0, 0, 0, 0, 1},
+	}
 	winogradResult = winogradMatrix{ // A' of a 4x4 tile of results
 		{1, 1, 1, 1, 1, 0},
 		{0, 1, -1, .5, -2, 0},
 		{0, 1, 1, .25, 4, 0},
 		{0, 1, -1, .125, -8, 1},
+	}
+	winogradResult2 = winogradMatrix{ // A' of a 2x2 tile of results
+		{1, 1, 1, 1, 1, 0},
+		{0, 1, -1, .5, -2, 1},
 	}
 	winogradTaps = winogradMatrix{ // A' of a 3x3 kernel's gradient
 		{1, 1, 1, 1, 1, 0},
@@ -60,13 +74,11 @@ type winogradKernels struct {
 	wide, narrow microkernel[float32] // of panels of 8 rows, and of a multiple of 8 columns
 
 	// These compute M x M' for a tile x in each lane, with M the matrix of six rows of that name. Lane i's tile begins at src +
-	// lanes[i], and its rows are row elements apart; the elements of the result go to dst[position*n + i], n = 0..35. turned is filter
-	// for a kernel whose last element comes first. An image is read two elements behind each row.
-	image, gradient, filter, turned winogradIn
+	// lanes[i], and its rows are row elements apart; the elements of the result go to dst[position*n + i], n = 0..35. An image is read
+	// two elements behind each row.
+	image, gradient winogradIn
 
-	// result computes M x M' + bias for a tile x of 6x6 in each lane, element n at src[position*n + i]. Lane i's result begins at dst +
-	// lanes[i], and its rows are row elements apart.
-	result func(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, work *winogradWork)
+	three, five winogradForm // of kernels of 3x3 and of 5x5
 
 	// taps computes M x M' likewise. Rows of the results, of three elements, lie one behind the other.
 	taps func(dst *float32, lanes *[winogradLanes]int, src *float32, position int, work *winogradWork)
@@ -74,6 +86,21 @@ type winogradKernels struct {
 	// shifts is shiftsGo, of convolutions that are packed by shifts.
 	shifts func(dst *float32, nr int, src *float32, offsets, chunks []int, wide bool)
 }
+
+// winogradForm is what differs between kernels of two sizes.
+type winogradForm struct {
+	taps int // of a kernel, down and across
+	size int // of a tile of results
+
+	// filter is the transform of kernels, as image is that of patches; turned is filter for a kernel whose last element comes first.
+	filter, turned winogradIn
+
+	// result computes M x M' + bias for a tile x of 6x6 in each lane, element n at src[position*n + i]. Lane i's result begins at dst +
+	// lanes[i], and its rows are row elements apart.
+	result winogradOut
+}
+
+type winogradOut func(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, work *winogradWork)
 
 type winogradIn func(dst *float32, position int, src *float32, lanes *[winogradLanes]int, row int, work *winogradWork)
 
@@ -97,8 +124,9 @@ func goWinograd() winogradKernels {
 	return winogradKernels{
 		wide: tile, narrow: tile,
 		image: winogradImage.in(false), gradient: winogradGradient.in(false),
-		filter: winogradFilter.in(false), turned: winogradFilter.in(true),
-		result: winogradResultGo, taps: winogradTapsGo, shifts: shiftsGo,
+		three: winogradForm{3, 4, winogradFilter.in(false), winogradFilter.in(true), winogradResult.result},
+		five:  winogradForm{5, 2, winogradFilter5.in(false), winogradFilter5.in(true), winogradResult2.result},
+		taps:  winogradTapsGo, shifts: shiftsGo,
 	}
 }
 
@@ -127,7 +155,8 @@ func (m winogradMatrix) in(turned bool) winogradIn {
 				copy(line[:n], elementsAt(p, n))
 				to := r
 				if turned {
-					line[0], line[2], to = line[2], line[0], n-1-r
+					slices.Reverse(line[:n])
+					to = n - 1 - r
 				}
 				m.times(half[to:], 6, line[:n])
 			}
@@ -157,13 +186,13 @@ func (m winogradMatrix) out(tile []float32, src []float32, position int) {
 	}
 }
 
-func winogradResultGo(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, _ *winogradWork) {
-	in := elementsAt(src, (winogradPositions-1)*position+winogradLanes)
+func (m winogradMatrix) result(dst *float32, lanes *[winogradLanes]int, row int, src *float32, position int, bias float32, _ *winogradWork) {
+	in, n := elementsAt(src, (winogradPositions-1)*position+winogradLanes), len(m)
 	var tile [16]float32
 	for lane, at := range lanes {
-		winogradResult.out(tile[:], in[lane:], position)
-		for i, v := range tile {
-			*offsetElements(dst, at+i/4*row+i%4) = v + bias
+		m.out(tile[:], in[lane:], position)
+		for i, v := range tile[:n*n] {
+			*offsetElements(dst, at+i/n*row+i%n) = v + bias
 		}
 	}
 }

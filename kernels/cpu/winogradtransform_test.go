@@ -28,43 +28,68 @@ func randomFloats(seed uint64, n int) []float32 {
 	return v
 }
 
-// A convolution of one 6x6 patch with one 3x3 kernel, and its gradient of the kernel, are those by definition.
+// A convolution of one 6x6 patch with one kernel of 3x3 or 5x5 is that by definition.
 func TestWinogradTransforms_ConvolveTiles(t *testing.T) {
 	eachWinograd(t, func(t *testing.T, k *winogradKernels) {
-		const position, row, n = 48, 11, 8
+		const position, row = 48, 11
 		var work winogradWork
 		lanes := [winogradLanes]int{70, 0, 140, 210, 280, 490, 420, 350}
-		taps := [winogradLanes]int{9, 0, 18, 27, 36, 45, 63, 54}
-		images, kernels, gradients := randomFloats(1, 600), randomFloats(2, 72), randomFloats(3, 600)
-		for _, turned := range []bool{false, true} {
-			u, v := make([]float32, 36*position), make([]float32, 36*position)
-			k.image(&v[0], position, &images[0], &lanes, row, &work)
-			if turned {
-				k.turned(&u[0], position, &kernels[0], &taps, 3, &work)
-			} else {
-				k.filter(&u[0], position, &kernels[0], &taps, 3, &work)
+		for _, form := range []*winogradForm{&k.three, &k.five} {
+			n, count := form.taps, form.taps*form.taps
+			require.Equal(t, 6, form.taps+form.size-1)
+			images, kernels := randomFloats(1, 600), randomFloats(2, 8*count)
+			var taps [winogradLanes]int
+			for i, at := range []int{1, 0, 2, 3, 4, 5, 7, 6} {
+				taps[i] = at * count
 			}
-			for i := range u {
-				u[i] *= v[i]
-			}
-			out := make([]float32, 600)
-			k.result(&out[0], &lanes, row, &u[0], position, 0.5, &work)
-			for lane := range lanes {
-				for y := range 4 {
-					for x := range 4 {
-						want := 0.5
-						for tap := range 9 {
-							w := tap
-							if turned {
-								w = 8 - tap
+			for _, turned := range []bool{false, true} {
+				filter := form.filter
+				if turned {
+					filter = form.turned
+				}
+				u, v := make([]float32, 36*position), make([]float32, 36*position)
+				k.image(&v[0], position, &images[0], &lanes, row, &work)
+				filter(&u[0], position, &kernels[0], &taps, n, &work)
+				for i := range u {
+					u[i] *= v[i]
+				}
+				out := make([]float32, 600)
+				form.result(&out[0], &lanes, row, &u[0], position, 0.5, &work)
+				written := 0
+				for _, value := range out {
+					if value != 0 {
+						written++
+					}
+				}
+				require.Equal(t, winogradLanes*form.size*form.size, written)
+				for lane := range lanes {
+					for y := range form.size {
+						for x := range form.size {
+							want := 0.5
+							for tap := range count {
+								w := tap
+								if turned {
+									w = count - 1 - tap
+								}
+								want += float64(kernels[taps[lane]+w]) * float64(images[lanes[lane]+(y+tap/n)*row+x+tap%n])
 							}
-							want += float64(kernels[taps[lane]+w]) * float64(images[lanes[lane]+(y+tap/3)*row+x+tap%3])
+							require.InDelta(t, want, out[lanes[lane]+y*row+x], 3e-5)
 						}
-						require.InDelta(t, want, out[lanes[lane]+y*row+x], 3e-5)
 					}
 				}
 			}
 		}
+	})
+}
+
+// The gradient of a 3x3 kernel from one patch and one tile is that by definition.
+func TestWinogradTransforms_CorrelateTiles(t *testing.T) {
+	eachWinograd(t, func(t *testing.T, k *winogradKernels) {
+		const position, row = 48, 11
+		var work winogradWork
+		lanes := [winogradLanes]int{70, 0, 140, 210, 280, 490, 420, 350}
+		taps := [winogradLanes]int{9, 0, 18, 27, 36, 45, 63, 54}
+		images, gradients := randomFloats(1, 600), randomFloats(3, 600)
 		u, v := make([]float32, 36*position), make([]float32, 36*position)
 		k.image(&v[0], position, &images[0], &lanes, row, &work)
 		k.gradient(&u[0], position, &gradients[0], &lanes, row, &work)

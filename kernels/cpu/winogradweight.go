@@ -40,8 +40,8 @@ func winogradWeightCall(l accessor[float32], v *op.Convolution) {
 	k, h, w := v.Kernel.Strides, v.Result.Shape[2], v.Result.Shape[3]
 	g.channels, g.outputs = v.Channels, v.Outputs
 	for group := range v.Groups {
-		g.patches = patchesOf(l, v.Image, group*v.Channels, h, w, -v.Padding[0], -v.Padding[1], 6)
-		g.gradients = patchesOf(l, v.Result, group*v.Outputs, h, w, 0, 0, 4)
+		g.patches = patchesOf(l, v.Image, group*v.Channels, [2]int{h, w}, [2]int{-v.Padding[0], -v.Padding[1]}, 6, 4)
+		g.gradients = patchesOf(l, v.Result, group*v.Outputs, [2]int{h, w}, [2]int{}, 4, 4)
 		g.weights = winogradWeights{
 			access: l, ptr: offset(v.Kernel.Ptr, group*v.Outputs*k[0], l.size), row: k[0], channel: k[1], down: k[2], across: k[3],
 		}

@@ -13,6 +13,7 @@ func generateConv() {
 	few("few3x32AVX2")
 	everySecond("everySecondRowsAVX2")
 	seconds("toEverySecondAVX2")
+	pairs("interleaveAVX2")
 }
 
 // correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
@@ -142,6 +143,38 @@ func everySecond(name string) {
 	ADDQ(R11, RSI)
 	DECQ(R8)
 	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// pairs puts elements between those at the front of a row, eight at a time from the last to the first, so that nothing is written over before it is read.
+// The first eight, which the next to last eight may overlap, are read before all others.
+func pairs(name string) {
+	TEXT(name, NOSPLIT, "func(n int, row, odd *float32)")
+	Load(Param("n"), R9)
+	Load(Param("row"), RDX)
+	Load(Param("odd"), RSI)
+	eight := func(even, odd VecPhysical, to Mem) {
+		VUNPCKLPS(odd, even, Y2)
+		VUNPCKHPS(odd, even, Y3)
+		VPERM2F128(U8(0x20), Y3, Y2, even)
+		VPERM2F128(U8(0x31), Y3, Y2, odd)
+		VMOVUPS(even, to)
+		to.Disp = 32
+		VMOVUPS(odd, to)
+	}
+	VMOVUPS(Mem{Base: RDX}, Y4)
+	VMOVUPS(Mem{Base: RSI}, Y5)
+	SUBQ(U8(8), R9)
+	JZ(LabelRef("first"))
+	Label("eight")
+	VMOVUPS(Mem{Base: RDX, Index: R9, Scale: 4}, Y0)
+	VMOVUPS(Mem{Base: RSI, Index: R9, Scale: 4}, Y1)
+	eight(Y0, Y1, Mem{Base: RDX, Index: R9, Scale: 8})
+	SUBQ(U8(8), R9)
+	JGT(LabelRef("eight"))
+	Label("first")
+	eight(Y4, Y5, Mem{Base: RDX})
 	VZEROUPPER()
 	RET()
 }

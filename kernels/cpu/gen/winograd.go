@@ -41,11 +41,23 @@ var (
 		{1. / 15, -2. / 15, 4. / 15},
 		{0, 0, 1},
 	}
+	filter5Matrix = [][]float64{
+		{1, 0, 0, 0, 0},
+		{1. / 3, 1. / 3, 1. / 3, 1. / 3, 1. / 3},
+		{-1. / 3, 1. / 3, -1. / 3, 1. / 3, -1. / 3},
+		{-16. / 15, -8. / 15, -4. / 15, -2. / 15, -1. / 15},
+		{1. / 15, -2. / 15, 4. / 15, -8. / 15, 16. / 15},
+		{0, 0, 0, 0, 1},
+	}
 	resultMatrix = [][]float64{
 		{1, 1, 1, 1, 1, 0},
 		{0, 1, -1, .5, -2, 0},
 		{0, 1, 1, .25, 4, 0},
 		{0, 1, -1, .125, -8, 1},
+	}
+	result2Matrix = [][]float64{
+		{1, 1, 1, 1, 1, 0},
+		{0, 1, -1, .5, -2, 1},
 	}
 	tapsMatrix = [][]float64{
 		{1, 1, 1, 1, 1, 0},
@@ -59,7 +71,10 @@ func generateWinograd() {
 	transformIn("winogradGradientAVX2", gradientMatrix, false)
 	transformIn("winogradFilterAVX2", filterMatrix, false)
 	transformIn("winogradTurnedAVX2", filterMatrix, true)
+	transformIn("winogradFilter5AVX2", filter5Matrix, false)
+	transformIn("winogradTurned5AVX2", filter5Matrix, true)
 	transformOut("winogradResultAVX2", resultMatrix)
+	transformOut("winogradResult2AVX2", result2Matrix)
 	transformOut("winogradTapsAVX2", tapsMatrix)
 	halves("tile8x16AVX2", 2)
 	halves("tile8x24AVX2", 3)
@@ -179,7 +194,7 @@ func bytesOf(name string) Register {
 }
 
 // transformIn writes a function that computes M x M' of tiles x, with a matrix M of six rows: the 36 results, a vector each, go to dst,
-// position elements apart. Of turned tiles, which have rows of three elements one behind the other, the first element is the last.
+// position elements apart. Of turned tiles the first element is the last. Tiles of three rows have them one behind the other.
 func transformIn(name string, matrix [][]float64, turned bool) {
 	TEXT(name, NOSPLIT, "func(dst *float32, position int, src *float32, lanes *[8]int, row int, work *[288]float32)")
 	src := Load(Param("src"), GP64())
@@ -195,13 +210,28 @@ func transformIn(name string, matrix [][]float64, turned bool) {
 	if n > 3 {
 		count := GP64()
 		MOVQ(U32(n), count)
+		if turned {
+			ADDQ(U32((n-1)*6*32), work)
+		}
 		Label("rows")
-		rowIn(m, loadRow(at, down, 0, n), work, 0)
+		columns := loadRow(at, down, 0, n)
+		if turned {
+			slices.Reverse(columns)
+		}
+		rowIn(m, columns, work, 0)
 		ADDQ(row, down)
-		ADDQ(U32(6*32), work)
+		if turned {
+			SUBQ(U32(6*32), work)
+		} else {
+			ADDQ(U32(6*32), work)
+		}
 		DECQ(count)
 		JNZ(LabelRef("rows"))
-		SUBQ(U32(n*6*32), work)
+		if turned {
+			ADDQ(U32(6*32), work)
+		} else {
+			SUBQ(U32(n*6*32), work)
+		}
 	} else {
 		for r := range 3 {
 			to := r
@@ -254,16 +284,20 @@ func rowIn(m linear, columns []VecVirtual, work Register, disp int) {
 }
 
 // loadRow reads n elements of the row of each lane and gives them by columns. It reads multiples of four, the last first: so there are
-// registers enough.
+// registers enough. Of five elements it reads none behind them, but the last four and the first four.
 func loadRow(at [lanes]GPVirtual, down Register, disp, n int) (columns []VecVirtual) {
 	for x := (n - 1) / 4 * 4; x >= 0; x -= 4 {
+		back := 0
+		if n == 5 && x > 0 {
+			back = 3
+		}
 		var four [4]VecVirtual
 		for i := range four {
 			four[i] = YMM()
-			VMOVUPS(Mem{Base: at[i], Index: down, Scale: 1, Disp: disp + 4*x}, four[i].AsX())
-			VINSERTF128(U8(1), Mem{Base: at[i+4], Index: down, Scale: 1, Disp: disp + 4*x}, four[i], four[i])
+			VMOVUPS(Mem{Base: at[i], Index: down, Scale: 1, Disp: disp + 4*(x-back)}, four[i].AsX())
+			VINSERTF128(U8(1), Mem{Base: at[i+4], Index: down, Scale: 1, Disp: disp + 4*(x-back)}, four[i], four[i])
 		}
-		columns = append(transpose(four, n-x), columns...)
+		columns = append(transpose(four, back+n-x)[back:], columns...)
 	}
 	return columns
 }
@@ -288,11 +322,11 @@ func transpose(a [4]VecVirtual, n int) []VecVirtual {
 	return []VecVirtual{a[1], left, a[3], a[0]}
 }
 
-// transformOut writes a function that computes M x M' of 36 vectors, position elements apart in src, with a matrix M of four or three
+// transformOut writes a function that computes M x M' of 36 vectors, position elements apart in src, with a matrix M of two to four
 // rows. Each lane is a tile of dst, whose rows are row elements apart; rows of three elements lie one behind the other, and get no bias.
 func transformOut(name string, matrix [][]float64) {
 	n := len(matrix)
-	if n == 4 {
+	if n != 3 {
 		TEXT(name, NOSPLIT, "func(dst *float32, lanes *[8]int, row int, src *float32, position int, bias float32, work *[288]float32)")
 	} else {
 		TEXT(name, NOSPLIT, "func(dst *float32, lanes *[8]int, src *float32, position int, work *[288]float32)")
@@ -305,9 +339,9 @@ func transformOut(name string, matrix [][]float64) {
 	down := GP64()
 	XORQ(down, down)
 	count := GP64()
-	if n == 4 {
+	if n != 3 {
 		row := bytesOf("row")
-		MOVQ(U32(4), count)
+		MOVQ(U32(n), count)
 		Label("rows")
 		storeRow(at, down, resultRow(m, work), n)
 		ADDQ(row, down)
@@ -368,7 +402,7 @@ func resultRow(m linear, work Register) (columns []VecVirtual) {
 	for i := range m.rows {
 		columns = append(columns, m.row(i, in))
 	}
-	if len(columns) == 4 {
+	if len(columns) != 3 {
 		bias := YMM()
 		VBROADCASTSS(address("bias"), bias)
 		for _, c := range columns {
@@ -380,6 +414,10 @@ func resultRow(m linear, work Register) (columns []VecVirtual) {
 
 // storeRow writes the row of each lane.
 func storeRow(at [lanes]GPVirtual, down Register, columns []VecVirtual, n int) {
+	if n == 2 {
+		storePairs(at, down, columns)
+		return
+	}
 	four := [4]VecVirtual(columns)
 	for i, r := range transpose(four, 4) {
 		if n == 4 {
@@ -392,6 +430,22 @@ func storeRow(at [lanes]GPVirtual, down Register, columns []VecVirtual, n int) {
 		VEXTRACTF128(U8(1), r, r.AsX())
 		VMOVLPS(r.AsX(), Mem{Base: at[i+4], Index: down, Scale: 1})
 		VEXTRACTPS(U8(2), r.AsX(), Mem{Base: at[i+4], Index: down, Scale: 1, Disp: 8})
+	}
+}
+
+// storePairs writes the two elements of a row of each lane.
+func storePairs(at [lanes]GPVirtual, down Register, columns []VecVirtual) {
+	high := YMM()
+	VUNPCKHPS(columns[1], columns[0], high)
+	VUNPCKLPS(columns[1], columns[0], columns[0])
+	for i := 0; i < lanes; i += 4 {
+		for k, r := range []VecVirtual{columns[0], high} {
+			VMOVLPS(r.AsX(), Mem{Base: at[i+2*k], Index: down, Scale: 1})
+			VMOVHPS(r.AsX(), Mem{Base: at[i+2*k+1], Index: down, Scale: 1})
+			if i == 0 {
+				VEXTRACTF128(U8(1), r, r.AsX())
+			}
+		}
 	}
 }
 
