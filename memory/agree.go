@@ -85,7 +85,7 @@ func (st *steps) agree(p *stepProgram, homes []home) *agreement {
 // than p has them when they part; and a larger one that did not know p, and that nothing was found to agree with. Caller holds the shard.
 func (st *steps) disagree(p, clash *stepProgram) {
 	if clash != nil && clash.slots != nil && !slices.Contains(clash.heeds, p) {
-		clash.dirty = true
+		clash.placeAgain()
 	}
 	for _, q := range st.programs {
 		if !alikeAgain(p, q) || q.slots == nil {
@@ -94,7 +94,7 @@ func (st *steps) disagree(p, clash *stepProgram) {
 		n := alike(p, q)
 		for i := range n {
 			if q.slots[i].b != nil && min(p.ends[i], int32(n)) > q.until[i] {
-				q.dirty = true
+				q.placeAgain()
 			}
 		}
 		if q.alive() >= p.alive() {
@@ -103,7 +103,7 @@ func (st *steps) disagree(p, clash *stepProgram) {
 		for _, i := range together(p, q, n) {
 			x, known := p.slots[i].place()
 			if y, ok := q.slots[i].place(); known && ok && x != y {
-				q.dirty = true
+				q.placeAgain()
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func (st *steps) end() (settled bool) {
 	}
 	st.leave()
 	st.recognise()
-	st.takeStock(st.served <= st.missed+st.unknown)
+	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
 	st.counts.Served += uint64(st.served)
 	st.counts.Missed += uint64(st.missed)
@@ -34,21 +34,34 @@ func (st *steps) end() (settled bool) {
 func (st *steps) expect() {
 	st.firstSize = 0
 	for _, p := range st.unplaced(unlimited) {
-		st.firstSize = max(st.firstSize, p.alive()/firstPart)
+		st.firstSize = max(st.firstSize, p.begin())
 	}
 }
 
-// another reports whether the step that is over is of another model: most of what stayed from step to step is gone, and what is to come in its place was never
-// planned. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
+// begin is how large the request is with which the work of a step begins: a part of all that it needs, if there is such a one among the first.
+func (p *stepProgram) begin() uint64 {
+	return min(p.alive()/firstPart, slices.Max(p.sizes[:min(len(p.sizes), firstPart/4)]))
+}
+
+// another reports whether the step that is over is of another model: much of what stayed from step to step is gone, and what is to come in its place was never
+// planned. So it is when many requests of several steps have not gone by the plan. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
 func (st *steps) another() bool {
 	held := st.held()
 	st.kept = max(st.kept, held)
-	if st.others.waits() || held >= st.kept/2 {
+	if st.refused+st.missed > (st.served+st.refused+st.missed)/8 {
+		st.ailing++
+	} else {
+		st.ailing = 0
+	}
+	if st.others.waits() || held >= st.kept/4*3 && st.ailing < ailingSteps {
 		return false
 	}
-	st.kept = held
+	st.kept, st.ailing = held, 0
 	return len(st.programs) != 0 && st.others.again(true)
 }
+
+// ailingSteps is how many steps in a row may have many requests that do not go by the plan until that is learned anew.
+const ailingSteps = 4
 
 // held is how much is in use that was there before the step that is over.
 func (st *steps) held() uint64 {

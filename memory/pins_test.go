@@ -174,3 +174,75 @@ func TestPatience_DoublesAndEnds(t *testing.T) {
 	require.True(t, p.again(true))
 	require.Equal(t, 1, p.pause)
 }
+
+// A step of many blocks alike begins to work with the first of them, though each is a small part of what is needed.
+func TestPlan_OfManyBlocksAlive(t *testing.T) {
+	for _, n := range []int{256, 257, 1000} {
+		r := newTurns(t)
+		sizes := make([]uint64, n)
+		for i := range sizes {
+			sizes[i] = 3
+		}
+		ops := all(0, sizes...)
+		for range 3 {
+			r.step(ops)
+		}
+		before := r.plan.Stats()
+		r.step(ops)
+		require.Equal(t, uint64(n), r.plan.Stats().Served-before.Served, n)
+	}
+}
+
+// stages is a training whose optimizer keeps one block for each parameter until a step, and more, or other ones, from then on.
+func (r *turns) stages(steps, change int, more bool) {
+	const params = 20
+	size := func(i int) uint64 { return 3_600_000 + uint64(i)*30_000 }
+	var states []Block
+	keep := func(times int) {
+		for range times {
+			for i := range params {
+				states = append(states, r.alloc(size(i), 0))
+			}
+		}
+	}
+	keep(1) // parameters
+	for i := range steps {
+		require.NoError(r.t, r.plan.Step())
+		var activations, gradients []Block
+		for i := range params {
+			activations = append(activations, r.alloc(18_000_000+uint64(i)*18_000, 0))
+		}
+		for _, b := range activations {
+			g := r.alloc(12_000_000, 0)
+			r.free(b, g)
+		}
+		for i := range params {
+			gradients = append(gradients, r.alloc(size(i), 0))
+		}
+		switch {
+		case i == 0 || i == change && more:
+			keep(1)
+		case i == change:
+			r.free(states[params:]...)
+			states = states[:params]
+			keep(2)
+		}
+		for _, g := range gradients {
+			b := r.alloc(6_000_000, 0)
+			r.free(b, g)
+		}
+	}
+	r.free(states...)
+}
+
+// Another optimizer, or an average of the parameters, is learned like what was there first: nothing is refused for good, and nothing placed again and again.
+func TestPlan_GoesOnWithOtherStates(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		r := newTurns(t)
+		r.stages(80, 15, more)
+		now := r.plan.Stats()
+		require.Less(t, now.Placed, 20, more)
+		require.Less(t, now.Deviations()+now.Unknown, uint64(500), more) // of 80 in each step
+		require.Greater(t, now.Served, uint64(80*80*9/10), more)
+	}
+}

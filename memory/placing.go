@@ -41,17 +41,20 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		}
 		most := max(before, mayNeed(held, p, page))
 		fits, err := a.placeWithin(ctx, sh, p, most)
-		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone.
-		for _, alone := range []bool{false, true} {
-			if fits || err != nil || placed {
-				break
-			}
+		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone. Where a placement took longer than the step before waited,
+		// that goes on here.
+		drops := !fits && err == nil && !placed && sh.steps.isLatest(p)
+		for drops && !fits && err == nil && p.attempt < lastAttempt {
 			if err = a.takeBackNow(sh); err == nil {
-				p.alone = alone
+				p.attempt++
+				p.alone = p.attempt == lastAttempt
 				fits, err = a.placeWithin(ctx, sh, p, most)
 			}
 		}
-		if !fits && err == nil && !placed {
+		if p.placed == nil {
+			p.attempt = 0
+		}
+		if !fits && err == nil && drops {
 			err = a.takeBackNow(sh)
 		}
 		if err != nil {
@@ -102,6 +105,17 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		return false, nil
 	}
 	return true, a.install(sh, p)
+}
+
+// lastAttempt is the number of that which borrows nothing.
+const lastAttempt = 2
+
+// isLatest reports whether no program is in force that was followed after p. Taking back what is borrowed for it would have the two of them lose their places in turn. Caller holds
+// a.mu and no shard.
+func (st *steps) isLatest(p *stepProgram) bool {
+	st.sh.mu.Lock()
+	defer st.sh.mu.Unlock()
+	return !slices.ContainsFunc(st.programs, func(q *stepProgram) bool { return q != p && q.slots != nil && st.epoch-q.used < st.epoch-p.used })
 }
 
 // takeBackNow is takeBack. Caller holds a.mu and no shard.

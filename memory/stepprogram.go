@@ -19,6 +19,8 @@ type stepProgram struct {
 	least    uint64  // how much of what is placed is alive at once, if measured; see alive
 	measured bool
 	dirty    bool // lifetimes have changed since it was placed
+	agreed   int  // times in a row that it was to be placed again for the sake of others
+	attempt  int  // at a placement that does not need too much
 	alone    bool // no memory is borrowed for it: the step took it back before it was known where things go
 	placed   *placement
 	heeds    []*stepProgram // those that begin alike, and were known when it was placed
@@ -220,7 +222,19 @@ const briefly = 3
 func (p *stepProgram) once(i int) bool { return p.ends[i] == 0 && !p.proven }
 
 // changed notes that lifetimes have.
-func (p *stepProgram) changed() { p.dirty, p.measured = true, false }
+func (p *stepProgram) changed() { p.dirty, p.measured, p.agreed = true, false, 0 }
+
+// mostAgreed is how often that is tried.
+const mostAgreed = 8
+
+// placeAgain has a program placed again for the sake of others, unless nothing has come of that so far.
+func (p *stepProgram) placeAgain() {
+	if p.dirty || p.agreed == mostAgreed {
+		return
+	}
+	p.dirty = true
+	p.agreed++
+}
 
 // alive is how much of what is to be placed is alive at once, in bytes.
 func (p *stepProgram) alive() uint64 {
