@@ -14,7 +14,7 @@ import (
 
 // What package tensor costs those who import it.
 const (
-	mostBytes    = 15.25e6 // of a program that adds two tensors, built without flags: 15.24e6, of which 2.27e6 are kernels for GPUs
+	mostBytes    = 15.29e6 // of a program that adds two tensors, built without flags: 15.28e6, of which 2.30e6 are kernels for GPUs, the last 0.03e6 of products with 64 on one side
 	mostPackages = 10      // of other modules below ./tensor
 )
 
