@@ -16,7 +16,7 @@ import (
 )
 
 // barrierCall is what the emulator takes for a barrier.
-var barrierCall = regexp.MustCompile(`\b(__syncthreads(_count|_or|_and)?|__syncwarp|gk_cp_async_wait\s*<[^>]*>)\s*\(`)
+var barrierCall = regexp.MustCompile(`\b(__syncthreads(_count|_or|_and)?|__syncwarp|gk_cp_async_wait(_warp)?\s*<[^>]*>)\s*\(`)
 
 // place is a line of a source.
 type place struct {

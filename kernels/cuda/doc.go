@@ -53,8 +53,8 @@
 //
 // MatMul and MatMulAct go to the device's library of products, cuBLAS, if it has one that takes them (package device/blas); its
 // workspace is Row.Workspace's too. Otherwise our own kernels compute them: matmul_vector.cu where one side is a vector,
-// matmul_tensor.h on tensor cores for half types whose rows are aligned, in tiles of three sizes (matmul_large.cu and its like), and
-// matmul.cu for all else. Where a product would fill only part of a GPU its sums are cut into slices, which are added up in their
+// matmul_tensor.h on tensor cores for half types whose rows are aligned, in tiles of three sizes (matmul_large.cu and its like),
+// matmul_strip.cu for those of them with 64 results or sums of 64 along one side, and matmul.cu for all else. Where a product would fill only part of a GPU its sums are cut into slices, which are added up in their
 // order. Slices are planned from the call alone; the tile is chosen for the device, and makes no difference to the result.
 // LinearWeightGrad wants float32 of half types, and the sums that a bias's gradient is: one call of cuBLASLt. Our own kernels leave the sums
 // of a slice, which are float32, as the result.

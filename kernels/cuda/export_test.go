@@ -10,14 +10,17 @@ func Tiles() (names []string) {
 	return names
 }
 
-// PreferTile makes a tile so fast that it is taken wherever it can be, until the end of the test: one of Tiles, or float, that of
-// float32.
+// PreferTile makes a tile so fast that it is taken wherever it can be, until the end of the test: one of Tiles; float, that of
+// float32; or strip.
 func PreferTile(t *testing.T, name string) {
 	t.Helper()
-	was, float := tiles, floatTiling
-	t.Cleanup(func() { tiles, floatTiling = was, float })
-	if name == "float" {
+	was, float, strip := tiles, floatTiling, stripTiling
+	t.Cleanup(func() { tiles, floatTiling, stripTiling = was, float, strip })
+	switch name {
+	case "float":
 		floatTiling.speed *= 1 << 20
+	case "strip":
+		stripTiling.speed *= 1 << 20
 	}
 	for i := range tiles {
 		if tiles[i].name == name {

@@ -90,6 +90,7 @@ func (t *task) weightProduct(c *op.Call, p *product) {
 // single one that is the result.
 func (t *task) weightByKernels(c *op.Call, w *work) error {
 	w.plan(uint64(c.Work.Len()))
+	w.leaves = w.dtype != c.Out[0].DType
 	w.fit(c.Stream.Device())
 	w.join = products[c.Out[0].DType].join
 	switch {

@@ -58,6 +58,7 @@ const (
 type matMulKernels struct {
 	plain, join *kernel       // for any strides; and what adds slices up
 	tensor      *tensorCores  // of half types, else nil
+	strips      *stripKernels // of half types, else nil
 	float       *floatKernels // of float32, else nil
 	vector      *vectorKernels
 }
@@ -66,7 +67,7 @@ type matMulKernels struct {
 var products = func() (all [dtype.Count]*matMulKernels) {
 	for _, d := range op.MatMul.Types() {
 		all[d] = &matMulKernels{plain: named("matmul", "matmul_"+suffixes[d]), join: named("matmul", "matmul_join_"+suffixes[d]),
-			tensor: tensorCoresOf(d), float: floatKernelsOf(d), vector: vectorKernelsOf(d)}
+			tensor: tensorCoresOf(d), strips: stripKernelsOf(d), float: floatKernelsOf(d), vector: vectorKernelsOf(d)}
 	}
 	return all
 }()
@@ -119,6 +120,7 @@ type work struct {
 	along  [2]int             // for tensor cores, whether a and b are contiguous along k
 	shape  device.LaunchShape // of one product, unsplit; Z is for slices and the batch
 	bytes  uint64             // workspace for the sums of slices
+	leaves bool               // the kernel shall leave sums as those of a slice
 }
 
 // plan chooses kind of kernel, grid and slices, on which the results depend, from nothing but the call. There are so many bytes of
@@ -157,7 +159,8 @@ func (w *work) fit(dev device.Device) {
 	switch w.kernel {
 	case nil:
 		on := dev.Properties()
-		w.onTensorCores(kernels.tensor, &on)
+		time := w.onTensorCores(kernels.tensor, &on)
+		w.inStrips(kernels.strips, &on, time)
 	case kernels.plain:
 		if kernels.float != nil { // of float32 alone
 			on := dev.Properties()
@@ -243,11 +246,11 @@ func (p *product) add(params *device.Params, first int) {
 	w[at+2] = pair(uint32(p.slices), uint32(p.depth))
 	w[at+3] = pair(uint32(p.activation), uint32(p.stages))
 	// Whether rows of the result, and of c, can be written and read in pieces of 16 bytes.
-	wide, wideC := truth(p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0)), truth(p.wideRows(&p.c) && p.pieces(3))
-	if wide == 1 && p.plain(wideC == 1) {
+	wide := truth(p.wideResults())
+	if p.plain() {
 		wide = 2 // PLAIN in src/matmul.h
 	}
-	w[at+4] = pair(uint32(wide), uint32(wideC))
+	w[at+4] = pair(uint32(wide), uint32(truth(p.wideAddends())))
 	at += 5
 	for _, a := range [...]*matrix{&p.dst, &p.a, &p.b, &p.c, &p.pre} {
 		w[at], w[at+1] = uint64(a.Row), uint64(a.Column)
@@ -263,11 +266,16 @@ func (p *product) add(params *device.Params, first int) {
 	params.Words(w[:at]...)
 }
 
-// plain reports whether the result is the sums as they are, or these and a bias of columns, whose pieces can be read if wide, or of rows.
-func (p *product) plain(wide bool) bool {
-	biased := p.beta == 1 && (p.c.Column == 0 || p.c.Row == 0 && wide)
-	return p.alpha == 1 && (p.beta == 0 || biased) && p.pre.Ptr == 0 && p.activation == blas.Identity
+// plain reports whether the result is the sums as they are, or these and a bias of columns, whose pieces can be read, or of rows; and
+// pieces of it can be written.
+func (p *product) plain() bool {
+	biased := p.beta == 1 && (p.c.Column == 0 || p.c.Row == 0 && p.wideAddends())
+	return p.alpha == 1 && (p.beta == 0 || biased) && p.pre.Ptr == 0 && p.activation == blas.Identity && p.wideResults()
 }
+
+// wideResults reports whether rows of the result can be written in pieces of 16 bytes, and wideAddends whether those of c can be read.
+func (p *product) wideResults() bool { return p.wideRows(&p.dst) && p.wideRows(&p.pre) && p.pieces(0) }
+func (p *product) wideAddends() bool { return p.wideRows(&p.c) && p.pieces(3) }
 
 // wideRows reports whether all rows of a matrix begin at multiples of 16 bytes, and lie in one piece; those of none do.
 func (p *product) wideRows(a *matrix) bool {

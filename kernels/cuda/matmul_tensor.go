@@ -83,9 +83,9 @@ func (t *tensorTile) stages(shared int) (n, bytes int) {
 	return n, n * stage
 }
 
-// onTensorCores chooses the tile with which the busiest processor is done first.
-func (w *work) onTensorCores(c *tensorCores, on *device.Properties) {
-	best, shared := 0, max(on.SharedMemory, anyShared)
+// onTensorCores chooses the tile with which the busiest processor is done first, and returns when that is.
+func (w *work) onTensorCores(c *tensorCores, on *device.Properties) (best int) {
+	shared := max(on.SharedMemory, anyShared)
 	for i := range tiles {
 		t := &tiles[i]
 		n, bytes := t.stages(shared)
@@ -102,4 +102,5 @@ func (w *work) onTensorCores(c *tensorCores, on *device.Properties) {
 			Grid: device.Dim3{X: uint32(t.blocks(w.m, w.n))}, Block: device.Dim3{X: uint32(t.threads)}, Shared: uint32(bytes),
 		}
 	}
+	return best
 }

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "eae972025e1f152c2084c4c99bb0d3c894b88c0cc06af8b346a3f20b8a08ceb7"
+const inputsHash = "f46319773d7673fd06cc00a008dbd4666db2836194f3208029ffd9a6ebc81333"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{
@@ -345,6 +345,10 @@ var modules = map[string][]string{
 	"matmul_small": {
 		"matmul_small_nn_bf16", "matmul_small_nn_f16", "matmul_small_nt_bf16", "matmul_small_nt_f16", "matmul_small_tn_bf16",
 		"matmul_small_tn_f16", "matmul_small_tt_bf16", "matmul_small_tt_f16",
+	},
+	"matmul_strip": {
+		"matmul_across_nn_bf16", "matmul_across_nn_f16", "matmul_across_tn_bf16", "matmul_across_tn_f16", "matmul_down_nn_bf16",
+		"matmul_down_nn_f16", "matmul_down_nt_bf16", "matmul_down_nt_f16",
 	},
 	"matmul_vector": {
 		"gemv_column_s_bf16", "gemv_column_s_f16", "gemv_column_s_f32", "gemv_column_s_f64", "gemv_column_v_bf16",

@@ -73,6 +73,54 @@ func (w *biasedWork) work(b *bench) work {
 	}
 }
 
+// narrowWork is a convolution of one tap with 64 channels on one side, forward with a bias, and the gradient of its image.
+type narrowWork struct {
+	images, channels, results, side int
+	dt                              tensor.DType
+	last                            bool
+	mma, gradientMMA                float64
+}
+
+func (w *narrowWork) String() string {
+	s := fmt.Sprintf("convolution of 1 by 1, %d to %d channels, %d images of %d by %d, %s", w.channels, w.results, w.images, w.side, w.side, w.dt)
+	if w.last {
+		s = "channels last, " + s
+	}
+	return s
+}
+
+// tensors are image, result and weights. Those that lie with the channels last have weights that do.
+func (w *narrowWork) tensors(b *bench) (image, result, weights *tensor.Tensor) {
+	image, result = b.part(w.dt, 0, w.images, w.channels, w.side, w.side), b.part(w.dt, 1, w.images, w.results, w.side, w.side)
+	if w.last {
+		image, result = b.channelsLast(image), b.channelsLast(result)
+	}
+	return image, result, b.part(w.dt, 1, w.results, w.channels, 1, 1)
+}
+
+func (w *narrowWork) work(b *bench) work {
+	image, result, weights := w.tensors(b)
+	bias := b.part(w.dt, 1, w.results)
+	return work{
+		name: "with a bias, " + w.String(), bytes: 2 * (image.Len() + weights.Len() + result.Len()), again: 3, mma: w.mma,
+		run: once(func() (*tensor.Tensor, error) { return tensor.Conv2d(image, weights, bias, tensor.Conv{}) }),
+	}
+}
+
+func (w *narrowWork) gradient(b *bench) work {
+	image, result, weights := w.tensors(b)
+	format := tensor.ContiguousFormat
+	if w.last {
+		format = tensor.ChannelsLast
+	}
+	return work{
+		name: "image's gradient, " + w.String(), bytes: 2 * (image.Len() + weights.Len() + result.Len()), again: 3, mma: w.gradientMMA,
+		run: once(func() (*tensor.Tensor, error) {
+			return gradients.In(format).ConvInput(result, weights, image.Shape(), tensor.Conv{})
+		}),
+	}
+}
+
 // channelsLast reads a tensor's memory as one with the channels last.
 func (b *bench) channelsLast(x *tensor.Tensor) *tensor.Tensor {
 	s := x.Shape()
@@ -81,7 +129,7 @@ func (b *bench) channelsLast(x *tensor.Tensor) *tensor.Tensor {
 }
 
 // convolutions are works of convolutions on tensor cores, with the copies that turn their operands, whose bytes are moved too. Where sums
-// go over 256 elements and more, each takes at most 6 instructions for an mma.
+// go over 64 elements and more, each takes at most 6 instructions for an mma.
 func (b *bench) convolutions() []work {
 	f16, bf16 := tensor.Float16, tensor.BFloat16
 	var works []work
@@ -115,9 +163,20 @@ func (b *bench) convolutions() []work {
 		{convWork{16, 256, 14, 1, 1, 1, f16, 5.8}, false},
 		{convWork{32, 64, 32, 3, 1, 1, bf16, 4.9}, true},
 		{convWork{32, 64, 32, 3, 1, 1, bf16, 4.9}, false},
-		{convWork{32, 64, 32, 1, 1, 1, f16, 20}, true}, // 4 mma for 16 by 8 results, whose writing is most of it
 	} {
 		works = append(works, w.work(b))
+	}
+	for _, w := range []narrowWork{
+		{20, 64, 64, 56, bf16, true, 5.5, 4.3},
+		{32, 64, 64, 32, f16, true, 6, 4.9}, // fewer strips than there is room for on the GPU, so that a warp has a single one
+		{16, 256, 64, 32, bf16, true, 3.2, 4.3},
+		{16, 64, 256, 32, f16, true, 5.5, 2.9},
+		{20, 64, 64, 56, f16, false, 5.5, 4.5},
+		{32, 64, 64, 32, f16, false, 6, 5.2},
+		{16, 256, 64, 32, bf16, false, 3.2, 4.4},
+		{16, 64, 256, 32, f16, false, 5.5, 2.9},
+	} {
+		works = append(works, w.work(b), w.gradient(b))
 	}
 	return works
 }

@@ -148,6 +148,7 @@ func (b *bench) products() []work {
 		return in(tile, func() (*tensor.Tensor, error) { return a.MatMul(c) })
 	}
 	rows, weight, bias := b.of(f16, 2560, 512), b.of(f16, 512, 512), b.of(f16, 512)
+	longRows, narrow, narrowBias := b.of(tensor.BFloat16, 16384, 256), b.of(tensor.BFloat16, 64, 256), b.of(tensor.BFloat16, 64)
 	const often = 1000 // products read their operands many times: that is what shared memory is for
 	return []work{
 		{name: "product of 256, float32", bytes: 12 * n * n, run: once(func() (*tensor.Tensor, error) { return x.MatMul(x) }), again: often, scatter: 1.5, banks: 1.5},
@@ -166,6 +167,8 @@ func (b *bench) products() []work {
 		{name: "5 products of 512 in middle tiles, second transposed, bfloat16", bytes: 5 * 6 * 512 * 512, run: tiled("middle", five, fiveTransposed), again: often, mma: 3.5},
 		{name: "linear layer of 512, 2560 rows, in large tiles, float16", bytes: 2 * (2*2560*512 + 512*512 + 512),
 			run: in("large", func() (*tensor.Tensor, error) { return tensor.Linear(rows, weight, bias) }), again: often, mma: 4},
+		{name: "linear layer of 256 to 64, 16384 rows, bfloat16", bytes: 2 * (16384*(256+64) + 64*256 + 64),
+			run: once(func() (*tensor.Tensor, error) { return tensor.Linear(longRows, narrow, narrowBias) }), again: 1.3, mma: 3.2},
 		{name: "product of 512 in large tiles, float32", bytes: 12 * 512 * 512, run: tiled("float", float, float), again: often, scatter: 1.6},
 	}
 }

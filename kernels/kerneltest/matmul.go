@@ -41,14 +41,19 @@ func (m *maker) matMuls() iter.Seq[*testCase] {
 }
 
 // alignedSizes are M, N and K for operands whose rows begin at multiples of 16 bytes, in any type.
-var alignedSizes = [][3]int{{136, 40, 104}, {16, 24, 72}, {128, 128, 64}, {24, 136, 16}, {200, 8, 32}, {264, 16, 200}}
+var alignedSizes = [][3]int{
+	{136, 40, 104}, {16, 24, 72}, {128, 128, 64}, {24, 136, 16}, stripSize, {200, 8, 32}, {64, 264, 128}, {264, 16, 200},
+}
 
-// alignedMatMuls emits what kernels for tensor cores take, in all four directions of a and b. The first size always runs.
+// stripSize is one with 64 results along a side, which kernels may take for tensor cores in strips.
+var stripSize = [3]int{264, 64, 128}
+
+// alignedMatMuls emits what kernels for tensor cores take, in all four directions of a and b. The first size always runs, and stripSize.
 func (m *maker) alignedMatMuls(emit func(*testCase)) {
 	for i, s := range alignedSizes {
 		for transposes := range 4 {
 			l := [4]layout{contiguous, layout(transposes & 1), layout(transposes >> 1), outer}
-			if i > 0 && !m.due() {
+			if i > 0 && s != stripSize && !m.due() {
 				continue
 			}
 			if c := m.matMulAlways(s, nil, l, 1, float64(i%2), 0); c != nil {

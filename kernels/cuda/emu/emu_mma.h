@@ -36,11 +36,19 @@ template <int SIZE = 16>
 inline void gk_cp_async_to(gk_place to, int to_offset, const void* from, int bytes) {
     gk::cp_async((char*)to + to_offset, from, SIZE, bytes);
 }
+inline void gk_store_in(gk_place to, int offset, uint32_t word) { *(uint32_t*)((char*)to + offset) = word; }
 inline void gk_cp_async_commit() { gk::cp_async_commit(); }
 template <int N>
 inline void gk_cp_async_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     if (!gk::removed(file, line)) gk::cp_async_wait(N);
 }
+template <int N>
+inline void gk_cp_async_wait_warp(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (gk::removed(file, line)) return;
+    gk::cp_async_wait(N);
+    gk::leave(gk::meet(gk::SYNCWARP, 0xffffffff, nullptr, 0));
+}
+inline void gk_ldmatrix_sync() {} // each mma waits for all lanes here, which are behind their ldmatrix then
 
 inline void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) { gk::load_matrices(r, 1, false, row); }
 inline void gk_ldmatrix_x2(uint32_t (&r)[2], const void* row) { gk::load_matrices(r, 2, false, row); }

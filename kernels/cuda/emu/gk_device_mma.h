@@ -37,10 +37,22 @@ GK_FN void gk_cp_async_to(gk_place to, int to_offset, const void* from, int byte
         asm volatile("cp.async.ca.shared.global [%0+%1], [%2], %3, %4;" ::"r"(to), "i"(to_offset), "l"(from), "n"(SIZE), "r"(bytes)
                      : "memory");
 }
+// Stores a word offset bytes, which must be constant, from the place.
+GK_FN void gk_store_in(gk_place to, int offset, uint32_t word) {
+    asm volatile("st.shared.u32 [%0+%1], %2;" ::"r"(to), "i"(offset), "r"(word) : "memory");
+}
 GK_FN void gk_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 GK_FN void gk_cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+// What lanes of the warp have read by ldmatrix, others may write behind this.
+GK_FN void gk_ldmatrix_sync() { __syncwarp(); }
+// gk_cp_async_wait for the copies of all lanes of a warp, which then have each other's.
+template <int N>
+GK_FN void gk_cp_async_wait_warp() {
+    gk_cp_async_wait<N>();
+    __syncwarp();
 }
 
 GK_FN void gk_ldmatrix_x1(uint32_t (&r)[1], const void* row) {

@@ -42,14 +42,16 @@ template <class B> FN void clear(Sums<B>& sum) {
         for (u32 j = 0; j < B::MMA_COLUMNS; j++) sum[i][j][0] = sum[i][j][1] = sum[i][j][2] = sum[i][j][3] = 0;
 }
 
-template <class T, class B> FN void multiply(Sums<B>& sum, const Fragments<B>& f) {
+// FIRST says that nothing was summed before.
+template <class T, class B, bool FIRST = false> FN void multiply(Sums<B>& sum, const Fragments<B>& f) {
 #pragma unroll
     for (u32 i = 0; i < B::MMA_ROWS; i++)
 #pragma unroll
         for (u32 e = 0; e < B::MMA_COLUMNS; e++) {
             u32 j = i % 2 ? B::MMA_COLUMNS - 1 - e : e; // to and fro: neighbours share a fragment
             u32 pair[2] = {f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]};
-            gk_mma(T(), sum[i][j], f.a[i], pair);
+            if constexpr (FIRST) gk_mma_first(T(), sum[i][j], f.a[i], pair);
+            else gk_mma(T(), sum[i][j], f.a[i], pair);
         }
 }
 
