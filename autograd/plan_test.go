@@ -89,6 +89,10 @@ func TestWithPlan_NilAndClosedAreNone(t *testing.T) {
 	r.passes(r.graph(autograd.WithPlan(p), autograd.WithPlan(again)), 1)
 	r.passes(r.graph(autograd.WithPlan(again), autograd.WithPlan(nil)), 1)
 	require.Equal(t, before+1, again.Stats().Steps, "the last option counts")
+	other := onSim(t)
+	foreign := other.plan()
+	require.NoError(t, foreign.Close())
+	r.passes(r.graph(autograd.WithPlan(foreign)), 1) // whose allocator it was is no matter any more
 }
 
 func TestWithPlan_OfAnotherAllocatorIsAnError(t *testing.T) {
