@@ -345,7 +345,7 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 }
 
 // ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
-// it has the rank's parts alone, and the next pass is an error if it has left anything.
+// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything.
 func (d *DataParallel) ZeroGrad() {
 	if d == nil {
 		return

@@ -76,6 +76,11 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
 		return false, d.hooked(op, q.name)
 	}
+	if d.arrivals == 0 {
+		if err := d.stillSummed(op); err != nil {
+			return false, err
+		}
+	}
 	if err := b.put(q, t, d.on, d.comm.Size(), d.set.stage); err != nil {
 		return false, d.wrong(op, err)
 	}
@@ -319,6 +324,11 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	}
 	if err := d.unheardHooks("Backward"); err != nil {
 		return err
+	}
+	if d.arrivals == 0 { // with FindUnused: take was not there to ask
+		if err := d.stillSummed("Backward"); err != nil {
+			return err
+		}
 	}
 	if d.set.parts {
 		d.learnParts()

@@ -112,6 +112,9 @@ func (d *DataParallel) cleared(q *param, part *piece) {
 		}
 	}
 	b.drop()
+	if !d.waits() { // what an optimizer's ZeroGrad has left is gone too
+		d.halfCleared = false
+	}
 }
 
 // clearedPart notes that a part was cleared while gradients wait to be summed: of the parameters of which this rank has no part they stay, and its optimizer cannot know of them.
@@ -121,7 +124,7 @@ func (d *DataParallel) clearedPart() {
 	}
 }
 
-// stillSummed refuses to sum what an optimizer's ZeroGrad has left.
+// stillSummed refuses to sum what an optimizer's ZeroGrad has left. It is asked where a pass begins, and before the backward pass puts its first gradient to those that wait: ZeroGrad may have come in between.
 func (d *DataParallel) stillSummed(op string) error {
 	half := d.halfCleared && d.waits()
 	if d.halfCleared = half; !half {
