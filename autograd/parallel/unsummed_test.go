@@ -76,3 +76,49 @@ func TestZeroGrad_OfAnOptimizerBeforeTheBackwardPassIsTold(t *testing.T) {
 		})
 	}
 }
+
+// Ranks that go on alone with what each has added up would differ, or have lost it. The group goes on, so that nothing of the training is lost by the error.
+func TestUnshard_WhileGradientsWaitToBeSummedIsRefused(t *testing.T) {
+	sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, _ int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+		pass := func() error { return r.backward(d, 16) }
+		const why = "wait to be summed over the ranks: make a pass outside of NoSync first"
+		if err := d.NoSync(func() error {
+			if err := pass(); err != nil {
+				return err
+			}
+			require.ErrorContains(r.t, d.Unshard(), why)
+			return nil
+		}); err != nil {
+			return err
+		}
+		require.ErrorContains(r.t, d.Unshard(), why)
+		if err := pass(); err != nil { // they are summed now
+			return err
+		}
+		if err := d.NoSync(pass); err != nil {
+			return err
+		}
+		require.ErrorContains(r.t, d.Unshard(), why)
+		d.ZeroGrad()
+		if err := d.Unshard(); err != nil {
+			return err
+		}
+		_, err := valuesOf(m)
+		return err
+	})
+}
+
+// Where one rank alone has some, all ranks have the error, and none waits.
+func TestUnshard_WhileGradientsOfOneRankWaitIsRefusedOnAll(t *testing.T) {
+	sharedOut(t, []int{1, 2, 3}, func(r *rank, _ int, _ *nn.SequentialModule, d *parallel.DataParallel) error {
+		if err := d.NoSync(func() error { return r.backward(d, 16) }); err != nil {
+			return err
+		}
+		if r.comm.Rank() == 1 {
+			d.ZeroGrad()
+		}
+		require.ErrorContains(r.t, d.Unshard(), "wait to be summed over the ranks")
+		d.ZeroGrad()
+		return d.Unshard()
+	})
+}
