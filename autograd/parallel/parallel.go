@@ -65,7 +65,8 @@ type param struct {
 	p        *autograd.Parameter
 	bucket   *bucket
 	offset   int // in the bucket's array
-	expected int // in how many parts its gradient comes; 0 if that is to be learned
+	expected int // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
+	learned  int // uses in the pass that expected is of
 	arrived  int // in this pass
 	kept     bool
 	uses     int // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
