@@ -131,9 +131,6 @@ func (d *DataParallel) cleared(q *param, part *piece) {
 		}
 	}
 	b.drop()
-	if !d.waits() { // what an optimizer's ZeroGrad has left is gone too
-		d.halfCleared = false
-	}
 }
 
 // clearedPart notes that a part was cleared while gradients wait to be summed: of the parameters of which this rank has no part they stay, and its optimizer cannot know of them.
