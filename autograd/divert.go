@@ -33,7 +33,7 @@ type Sharding struct {
 	Part    string        // of a part: whose it is
 	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
-	Cleared func()        // what else ZeroGrad releases; nil for nothing
+	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
 }
 
 // Shard says so of p; nil ends that.

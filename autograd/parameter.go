@@ -249,12 +249,12 @@ func (p *Parameter) SetRequiresGrad(on bool) {
 	}
 }
 
-// Release releases value and gradient. A declared parameter can be materialized again.
+// Release releases value and gradient, and whatever else ZeroGrad releases. A declared parameter can be materialized again.
 func (p *Parameter) Release() {
 	if p == nil {
 		return
 	}
-	p.dropGrad()
+	p.ZeroGrad()
 	p.value.Release()
 	p.value, p.awaits, p.away = nil, nil, ""
 }

@@ -301,7 +301,7 @@ func (d *DataParallel) whole(op string) error {
 }
 
 // Unshard is Close for a model that is used, or trained, without the group from then on: its parameters have all of their values, on all ranks. Calling it again is harmless; after Close, which has left a
-// sharded model without values, it is an error.
+// sharded model without values, it is an error. While gradients of NoSync wait to be summed over the ranks it is one too, of all ranks (with ZeRO 0 of each that has some), and the group goes on.
 func (d *DataParallel) Unshard() error {
 	const op = "Unshard"
 	if d == nil || d.comm == nil {
@@ -309,6 +309,11 @@ func (d *DataParallel) Unshard() error {
 	}
 	if d.unsharded {
 		return nil
+	}
+	if !d.closed && d.broken == nil { // else whole has an error
+		if err := d.mayLeave(op); err != nil {
+			return err
+		}
 	}
 	if err := d.whole(op); err != nil {
 		return err

@@ -149,3 +149,46 @@ func TestWhole_EvaluatesAndNests(t *testing.T) {
 		}
 	}
 }
+
+// Release of a parameter releases its gradient, which with ZeRO 1 to 3 is that of the rank's part, and what waits to be summed.
+func TestWhole_ReleaseOfAParameterReleasesItsGradient(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		t.Run(fmt.Sprint("in NoSync ", waits), func(t *testing.T) {
+			sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, _ int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+				pass := func() error { return r.backward(d, 16) }
+				if err := pass(); err != nil {
+					return err
+				}
+				once := gradients(r.t, d)
+				if waits {
+					d.ZeroGrad()
+					if err := d.NoSync(pass); err != nil {
+						return err
+					}
+				}
+				if err := d.Whole(func() error {
+					for _, p := range m.Parameters() {
+						same, err := p.Tensor().Clone()
+						if err != nil {
+							return err
+						}
+						p.Release()
+						if err := p.SetTensor(same); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					return err
+				}
+				requireNoGradients(r.t, d)
+				if err := pass(); err != nil {
+					return err
+				}
+				require.Equal(r.t, once, gradients(r.t, d))
+				d.ZeroGrad()
+				return nil
+			})
+		})
+	}
+}

@@ -65,7 +65,8 @@ type param struct {
 	p        *autograd.Parameter
 	bucket   *bucket
 	offset   int // in the bucket's array
-	expected int // in how many parts its gradient comes; 0 if that is to be learned
+	expected int // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
+	learned  int // uses in the pass that expected is of
 	arrived  int // in this pass
 	kept     bool
 	uses     int // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
@@ -345,7 +346,7 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 }
 
 // ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
-// it has the rank's parts alone, and the next pass is an error if it has left anything.
+// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything.
 func (d *DataParallel) ZeroGrad() {
 	if d == nil {
 		return

@@ -71,10 +71,15 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	case d.graph == nil:
 		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it has a gradient from a graph whose forward pass was not run by Run or Forward"})
 	case b.done:
-		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "another part of its gradient has come after it was reduced: ask for GradientsInParts"})
+		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: d.lateDetail()})
 	}
 	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
 		return false, d.hooked(op, q.name)
+	}
+	if d.arrivals == 0 {
+		if err := d.stillSummed(op); err != nil {
+			return false, err
+		}
 	}
 	if err := b.put(q, t, d.on, d.comm.Size(), d.set.stage); err != nil {
 		return false, d.wrong(op, err)
@@ -96,12 +101,23 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	return true, d.reduceReady()
 }
 
-// expected is in how many parts the gradient of a parameter comes, 0 if that is not known yet.
-func (d *DataParallel) expected(q *param) int {
-	if d.set.parts {
-		return q.expected
+// lateDetail is why a part of a gradient came too late.
+func (d *DataParallel) lateDetail() string {
+	if !d.set.parts {
+		return "another part of its gradient has come after it was reduced: ask for GradientsInParts"
 	}
-	return max(q.uses, 1)
+	return "another part of its gradient has come after it was reduced: passes before, from which GradientsInParts learns, had fewer parts: make the pass with most of them first"
+}
+
+// expected is in how many parts the gradient of a parameter comes, 0 if that is not known. What was learned with other numbers of uses says nothing of this pass.
+func (d *DataParallel) expected(q *param) int {
+	switch {
+	case !d.set.parts:
+		return max(q.uses, 1)
+	case q.uses != q.learned:
+		return 0
+	}
+	return q.expected
 }
 
 // put adds a gradient to the bucket, and with ZeRO 0 what earlier passes have left.
@@ -320,6 +336,11 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if err := d.unheardHooks("Backward"); err != nil {
 		return err
 	}
+	if d.arrivals == 0 { // with FindUnused: take was not there to ask
+		if err := d.stillSummed("Backward"); err != nil {
+			return err
+		}
+	}
 	if d.set.parts {
 		d.learnParts()
 	}
@@ -358,12 +379,17 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	return d.learn()
 }
 
-// learnParts notes in how many parts gradients have come.
+// learnParts notes in how many parts gradients have come, where that is more than was known, or of more uses. A pass of fewer is reduced at its end: the next one may have them again.
 func (d *DataParallel) learnParts() {
 	for _, q := range d.params {
-		if q.expected == 0 && q.arrived > 0 {
-			q.expected = q.arrived
+		if q.arrived == 0 {
+			continue
+		}
+		if q.expected == 0 {
 			d.completed = append(d.completed, q)
+		}
+		if q.arrived > q.expected || q.uses > q.learned {
+			q.expected, q.learned = max(q.expected, q.arrived), q.uses
 		}
 	}
 }

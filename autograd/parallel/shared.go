@@ -81,12 +81,31 @@ func (d *DataParallel) midStep() string {
 	switch {
 	case d.noSync:
 		return "within NoSync a step is under way: call it when the pass outside of NoSync was made and the step was taken"
-	case d.waits(), d.summed && d.anyGradient():
+	case d.unsummed():
 		return unsummed
 	case d.awaited && !autograd.IsReleased(key, d.graph):
 		return "a forward pass of Run waits for its backward pass: make that first, or release its graph, and evaluate without gradients (autograd.NoGrad)"
 	}
 	return ""
+}
+
+// unsummed is waits, with ZeRO 0 too, where the gradients are the parameters' own.
+func (d *DataParallel) unsummed() bool { return d.waits() || d.summed && d.anyGradient() }
+
+// mayLeave refuses to end the group while gradients wait to be summed: ranks that go on alone would differ by them, or have lost them. It is the error of all ranks if it is that of one, and the group goes on: the parameters of ZeRO 3
+// would be lost with it. With ZeRO 0 nothing is sent, and nobody waits.
+func (d *DataParallel) mayLeave(op string) error {
+	waits := d.unsummed()
+	if d.set.stage > 0 {
+		var err error
+		if waits, err = d.anywhere("question whether gradients wait to be summed", waits); err != nil {
+			return d.fatal(op, err)
+		}
+	}
+	if !waits {
+		return nil
+	}
+	return d.mistake(op, unsummed)
 }
 
 // anyGradient reports whether a parameter of the model has a gradient.
@@ -121,7 +140,7 @@ func (d *DataParallel) clearedPart() {
 	}
 }
 
-// stillSummed refuses to sum what an optimizer's ZeroGrad has left.
+// stillSummed refuses to sum what an optimizer's ZeroGrad has left. It is asked where a pass begins, and before the backward pass puts its first gradient to those that wait: ZeroGrad may have come in between.
 func (d *DataParallel) stillSummed(op string) error {
 	half := d.halfCleared && d.waits()
 	if d.halfCleared = half; !half {

@@ -10,7 +10,7 @@ import (
 
 // Whole runs f with all parameters whole, on all ranks, as to save the model, or to load values into it: what f changes of the parameters, the same on all ranks, or
 // replaces by tensors of the same type on the device, goes to the ranks' parts when it returns, also with an error. With MasterWeights, elements that have the value that they had keep
-// their float32. What copies a model (nn.Save, nn.Clone, nn.EMA and its Update, nn.SoftUpdate, a checkpoint.Module) is an error elsewhere when the parameters are not those of the last update. A parameter is replaced by Parameter.Release, and SetTensor of the other.
+// their float32. What copies a model (nn.Save, nn.Clone, nn.EMA and its Update, nn.SoftUpdate, a checkpoint.Module) is an error elsewhere when the parameters are not those of the last update. A parameter is replaced by Parameter.Release, which releases its gradient too, with ZeRO 1 to 3 that of the rank's part, and SetTensor of the other.
 //
 // f has no collectives of its own unless all ranks run it. All ranks may evaluate in it (Forward and Run without gradients), also what it has changed; Whole within Whole is the same one. f does not train: an
 // optimizer's step is an error there, and a pass that trains, a backward pass and, with ZeRO 1 to 3, a clip end the group. With ZeRO 0 parameters always are whole.
