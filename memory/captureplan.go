@@ -19,7 +19,10 @@ func CapturePlan() CaptureOption { return func(o *captureOptions) { o.planned = 
 
 // planCapture gives the pool of a capture on s a block for the step that the plan has seen last. If there is no memory for it, the pool is as it was.
 func (a *Caching) planCapture(pool *Pool, s device.Stream) error {
-	p := a.lastStep(s)
+	p, err := a.lastStep(s)
+	if err != nil {
+		return err
+	}
 	if p == nil || pool.source != nil || pool.whole || pool.limit != unlimited {
 		return nil
 	}
@@ -50,24 +53,27 @@ func (a *Caching) planCapture(pool *Pool, s device.Stream) error {
 	return nil
 }
 
-// lastStep ends the step that is under way, and returns what the plan knows of it: nil if there is nothing, or no plan.
-func (a *Caching) lastStep(s device.Stream) *stepProgram {
+// lastStep ends the step that is under way, and returns what the plan knows of it: nil if there is nothing, or no plan. Its error is Plan.Step's.
+func (a *Caching) lastStep(s device.Stream) (*stepProgram, error) {
 	a.mu.Lock()
 	current := a.plan
 	a.mu.Unlock()
-	if current == nil || current.Step() != nil {
-		return nil
+	if current == nil {
+		return nil, nil
+	}
+	if err := current.Step(); err != nil && !current.Closed() { // meanwhile, perhaps
+		return nil, err
 	}
 	sh, err := a.shardOf(s)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.steps == nil || sh.steps.last.program == nil {
-		return nil
+		return nil, nil
 	}
-	return sh.steps.last.program.copy()
+	return sh.steps.last.program.copy(), nil
 }
 
 // copy is a program with the same requests, to be placed and followed elsewhere.
