@@ -387,7 +387,7 @@ func (p *Program) through(step int) string {
 }
 
 // normalized matches what gradients have come through a norm: of the two elements of a row, say, of which one becomes 1 and the other -1 whatever they are.
-var normalized = regexp.MustCompile("through.* (nn\\.)?(LayerNorm|GroupNorm|InstanceNorm|BatchNorm)")
+var normalized = regexp.MustCompile(`through.* (nn\.)?(LayerNorm|GroupNorm|InstanceNorm|BatchNorm)`)
 
 // epsilon is the distance of 1 to the next number. The terms of second derivatives are of about the size of 1 here and cancel, so that less than a few of it is no
 // digit that is certain, also where PyTorch's own rounding errors happen to be 0.
