@@ -44,24 +44,16 @@ func (p *stepProgram) begin() uint64 {
 }
 
 // another reports whether the step that is over is of another model: much of what stayed from step to step is gone, and what is to come in its place was never
-// planned. So it is when many requests of several steps have not gone by the plan. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
+// planned. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
 func (st *steps) another() bool {
 	held := st.held()
 	st.kept = max(st.kept, held)
-	if st.refused+st.missed > (st.served+st.refused+st.missed)/8 {
-		st.ailing++
-	} else {
-		st.ailing = 0
-	}
-	if st.others.waits() || held >= st.kept/4*3 && st.ailing < ailingSteps {
+	if st.others.waits() || held >= st.kept/4*3 {
 		return false
 	}
-	st.kept, st.ailing = held, 0
+	st.kept = held
 	return len(st.programs) != 0 && st.others.again(true)
 }
-
-// ailingSteps is how many steps in a row may have many requests that do not go by the plan until that is learned anew.
-const ailingSteps = 4
 
 // held is how much is in use that was there before the step that is over.
 func (st *steps) held() uint64 {

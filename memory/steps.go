@@ -25,7 +25,6 @@ type steps struct {
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
 	repins, others patience // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
-	ailing         int      // steps in a row with many requests that did not go by the plan
 	kept           uint64   // the most that stayed from one step to the next, in bytes
 
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
