@@ -315,7 +315,7 @@ func (a *Caching) surrenderArena(sh *shard) error {
 		if b.state == stateAllocated {
 			sh.release(b)
 		}
-		sh.dropActive(b)
+		sh.drop(b)
 		b.state, b.requested, b.entry, b.events = stateVacant, 0, 0, 0
 		b.slot.left = false
 		b.slot.turn.free()

@@ -50,32 +50,33 @@ type block struct {
 	guarded
 }
 
-// guarded is what the shard's lock guards of a block.
+// guarded is what the shard's lock guards of a block. Its fields lie by who reads them, a cache line each: the free index; those who hand blocks out
+// and take them back, of a plan or not; and those who cut and merge them.
 type guarded struct {
-	// The free index reads these together.
 	size        uint64
 	reg         uint64 // the segment's
 	ptr         device.Ptr
 	left, right *block // in the index
 	prio        uint32
+	kind        poolKind
+	state       blockState
+	deferred    bool   // being freed by drainDeferredFrees; only known while history is recorded
+	traced      bool   // freed says something
+	generation  uint64 // moves on at each free, so stale handles are known
 
-	kind     poolKind
-	state    blockState
-	deferred bool // being freed by drainDeferredFrees; only known while history is recorded
+	requested uint64
+	slot      *slot  // of a plan; nil for all other blocks
+	entry     int32  // where a plan's recording has it, from 1; 0 is nowhere
+	step      uint32 // of that recording
+	users     []use
+	stack     fpstack.ID // where the block was allocated, if history is recorded
+	events    int32      // events of other streams that have not completed
+	due       uint64     // of a pending block: when its stream waits for the events, by shard.given
 
 	seg        *segment
-	prev, next *block // neighbours in the segment, by address
-	requested  uint64
+	prev, next *block     // neighbours in the segment, by address
 	gcBase     uint64     // value of the pool's search counter when the block was put into the index
-	generation uint64     // moves on at each free, so stale handles are known
-	due        uint64     // of a pending block: when its stream waits for the events, by shard.given
-	events     int32      // events of other streams that have not completed
-	stack      fpstack.ID // where the block was allocated, if history is recorded
 	freed      freedBlock // the last one that this object stood for
-	users      []use
-	slot       *slot  // of a plan; nil for all other blocks
-	entry      int32  // where a plan's recording has it, from 1; 0 is nowhere
-	step       uint32 // of that recording
 
 	_ [24]byte // fills three cache lines: blocks of two streams, which two threads write, share none
 }
@@ -114,7 +115,7 @@ func (b *block) plainWhole() bool { return b.whole() && !b.expandable() }
 
 // freedAs returns what is known of the block that h stood for: it must have been the last one freed in this object.
 func (b *block) freedAs(h Block) freedBlock {
-	if b.generation != h.generation+1 {
+	if b.generation != h.generation+1 || !b.traced {
 		return freedBlock{}
 	}
 	return b.freed

@@ -178,7 +178,10 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.routes.Load() != nil {
 		return a.allocRouted(bytes, s)
 	}
-	sh, err := a.shardOf(s)
+	if b := a.bindingOf(s); b != nil && !b.closed() {
+		return a.allocIn(b.shard, bytes)
+	}
+	sh, err := a.shardIn(nil, s)
 	if err != nil {
 		return Block{}, err
 	}
@@ -195,7 +198,9 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	size := p.blockSize(bytes)
 	kind := p.pool(size)
 	a.tick(p, sh, kind) // before the search, as in PyTorch: a block cached later has an age that does not count this one
-	sh.mu.Lock()
+	if !sh.mu.TryLock() {
+		sh.mu.spin()
+	}
 	if p.compaction != 0 && p.expandable {
 		if sh.isDue() {
 			sh.mu.Unlock() // mu and events.mu come before it
@@ -205,7 +210,10 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 		sh.given += size
 	}
 	var b *block
-	if sh.steps != nil {
+	if st := sh.steps; st != nil {
+		if s := st.serveNext(size); s != nil {
+			return sh.finishNext(p, s, bytes, m), nil
+		}
 		b = a.planned(sh, size)
 	}
 	if b == nil {
@@ -239,6 +247,20 @@ func (sh *shard) finish(p *policy, b *block, size, bytes uint64, m journal.Site)
 	if sh.steps != nil {
 		sh.steps.note(b, size)
 	}
+	return sh.give(p, b, m)
+}
+
+// finishNext is finish for a slot that serveNext found.
+func (sh *shard) finishNext(p *policy, s *slot, bytes uint64, m journal.Site) Block {
+	b := s.b
+	b.requested, b.stack = bytes, m.Stack
+	sh.tally.handOut(b.kind, int64(s.size), int64(bytes))
+	sh.steps.noteNext(b, s.size)
+	return sh.give(p, b, m)
+}
+
+// give ends a request: the block is the caller's, and the lock, which is held, is released.
+func (sh *shard) give(p *policy, b *block, m journal.Site) Block {
 	if sh.log.On() {
 		sh.noteAlloc(b, m)
 	}
@@ -457,7 +479,9 @@ func (a *Caching) Free(h Block) error {
 	if sh == nil || sh.owner != a {
 		return &BlockError{Op: "Free", Device: a.id, Ptr: h.ptr, Size: h.size, Err: ErrForeignBlock}
 	}
-	sh.mu.Lock()
+	if !sh.mu.TryLock() {
+		sh.mu.spin()
+	}
 	// The generation tells handles apart whose memory was given to others since. The state alone would not, nor would the address.
 	if b.generation != h.generation || b.state != stateAllocated {
 		freed := b.freedAs(h)
@@ -474,7 +498,7 @@ func (a *Caching) Free(h Block) error {
 	} else {
 		// Counted before the events exist, so that the first of them to complete does not find a count of 0. A pending block is
 		// nobody's: RecordStream and Free refuse it, neighbours do not merge with it. So park may read users without the lock.
-		b.state = statePending
+		sh.suspend(b)
 		b.events = int32(len(users))
 		sh.setDue(b)
 	}
@@ -534,11 +558,19 @@ func (a *Caching) RecordStream(h Block, s device.Stream) error {
 // shardOf returns the shard of a stream and makes it at the first use. It fails with a *StreamError, or with device.ErrClosed if the
 // stream was closed.
 func (a *Caching) shardOf(s device.Stream) (*shard, error) {
-	key := streamKeyOf(s)
-	if b := a.direct[key.place()].Load(); b != nil && b.key.at == key.at && b.key.kind == key.kind {
+	if b := a.bindingOf(s); b != nil {
 		return b.shard, b.open("Alloc")
 	}
 	return a.shardIn(nil, s)
+}
+
+// bindingOf is that of a stream that is known by its key, or nil.
+func (a *Caching) bindingOf(s device.Stream) *binding {
+	key := streamKeyOf(s)
+	if b := a.direct[key.place()].Load(); b != nil && b.key == key {
+		return b
+	}
+	return nil
 }
 
 // shardIn returns the shard of a stream in a private pool, or the default ones if that is nil, and makes it at the first use. It

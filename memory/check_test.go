@@ -69,7 +69,7 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 			r.page.shard.unmapped[largePool] = append(r.page.shard.unmapped[largePool], r.page)
 		}, "is listed as unmapped and is not"},
 		{"a statistic of a shard", func(r *checkRig) {
-			r.held.shard.tally.pool[largePool].current[hotActive]--
+			r.held.shard.tally.pool[largePool].current[hotPending]--
 		}, "active of the large pool is 3, the blocks add up to 4"},
 		{"reserved bytes", func(r *checkRig) { r.a.dev.ReservedBytes.LargePool.Current++ }, "reserved_bytes of the large pool"},
 		{"the number of segments", func(r *checkRig) { r.a.dev.Segment.SmallPool.Current++ }, "segment of the small pool is 2"},

@@ -119,18 +119,11 @@ func (sh *shard) abandon(seg *segment) {
 			sh.forgetUnmapped(b)
 		case stateAllocated:
 			sh.release(b)
-			sh.dropActive(b)
+			sh.drop(b)
 		case statePending:
-			sh.dropActive(b)
+			sh.drop(b)
 		}
 		sh.recycle(b)
 		b = next
 	}
-}
-
-// dropActive takes a block off the counts of active memory.
-func (sh *shard) dropActive(b *block) {
-	sh.tally.decrease(b.kind, hotActive, 1)
-	sh.tally.decrease(b.kind, hotActiveBytes, int64(b.size))
-	sh.tally.decrease(b.kind, hotRequestedBytes, int64(b.requested))
 }

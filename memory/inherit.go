@@ -28,9 +28,12 @@ type binding struct {
 	reporter device.CloseReporter // stream, if it says whether it was closed; else nil
 }
 
+// closed reports whether the stream says that it was closed.
+func (b *binding) closed() bool { return b.reporter != nil && b.reporter.Closed() }
+
 // open is nil, or the error of call if the stream was closed.
 func (b *binding) open(call string) error {
-	if b.reporter != nil && b.reporter.Closed() {
+	if b.closed() {
 		return closedStream(call, b.shard.owner.id, b.id)
 	}
 	return nil

@@ -61,8 +61,9 @@ func (st *steps) held() uint64 {
 	for k := range poolKinds {
 		bytes += uint64(st.sh.tally.pool[k].current[hotAllocatedBytes])
 	}
-	for _, e := range st.last.entries {
-		if e.end == 0 {
+	entries := st.last.entries
+	for i := range entries {
+		if e := &entries[i]; e.end == 0 {
 			bytes -= min(bytes, e.size)
 		}
 	}

@@ -115,7 +115,7 @@ func (st *steps) forgetPlaces() {
 	for _, p := range st.programs {
 		if p.slots != nil || p.placed != nil {
 			p.alone = p.alone || p.placed != nil
-			p.slots, p.turns, p.before, p.placed, p.dirty = nil, nil, nil, nil, true
+			p.slots, p.turns, p.placed, p.dirty = nil, nil, nil, true
 		}
 	}
 	st.program = nil

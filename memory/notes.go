@@ -44,7 +44,7 @@ func (sh *shard) noteFree(b *block, m journal.Site, done bool) {
 		b.deferred, m.Stack = false, 0
 	}
 	if sh.log.Recorder().KeepsStacks() {
-		b.freed = freedBlock{alloc: b.stack, free: m.Stack}
+		b.freed, b.traced = freedBlock{alloc: b.stack, free: m.Stack}, true
 	}
 	if m.Stack == 0 {
 		m.Stack = b.stack

@@ -156,7 +156,7 @@ func (a *Caching) fill(e *OOMError, r *request) {
 		for k := range poolKinds {
 			t := &sh.tally.pool[k]
 			e.Allocated += uint64(t.current[hotAllocatedBytes])
-			e.Pending += uint64(t.current[hotActiveBytes] - t.current[hotAllocatedBytes])
+			e.Pending += uint64(t.current[hotPendingBytes])
 			e.Cached += sh.pools[k].bytes
 			if sh.pool != r.shard.pool {
 				e.CachedPools += sh.pools[k].bytes

@@ -24,20 +24,26 @@ func BenchmarkPlan_Pair(b *testing.B) {
 			}
 			const requests, alive = 1000, 30
 			var live [alive]Block
+			var sizes [requests]uint64
+			for i := range sizes {
+				sizes[i] = uint64(1+i*7919%64) * 96 * 1024
+			}
 			s := dev.DefaultStream()
 			step := func() {
 				if planned {
 					require.NoError(b, plan.Step())
 				}
-				for i := range requests {
-					k := i % alive
-					if i >= alive {
-						_ = a.Free(live[k])
+				k := 0
+				for _, size := range sizes {
+					_ = a.Free(live[k]) // nothing at first
+					live[k], _ = a.Alloc(size, s)
+					if k++; k == alive {
+						k = 0
 					}
-					live[k], _ = a.Alloc(uint64(1+i*7919%64)*96*1024, s)
 				}
-				for _, x := range live {
+				for i, x := range live {
 					_ = a.Free(x)
+					live[i] = Block{}
 				}
 			}
 			for range 4 {

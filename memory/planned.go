@@ -184,12 +184,9 @@ func (p *Plan) placements() (list []*placement) {
 	return list
 }
 
-// planned serves a request from the plan, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
+// planned serves a request from the plan that serveNext did not serve, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
 func (a *Caching) planned(sh *shard, size uint64) *block {
 	st := sh.steps
-	if s := st.serveNext(size); s != nil {
-		return s.b
-	}
 	if st.fresh && size >= st.firstSize {
 		st.fresh = false
 		sh.mu.Unlock()

@@ -394,7 +394,7 @@ func (a *Caching) forgetPool(p *Pool) {
 		sh.log.Close()
 		for k := range sh.tally.pool {
 			for i := range numHot {
-				a.gone.pool[k].allocated[i] += sh.tally.pool[k].allocated[i]
+				a.gone.pool[k].allocated[i] += sh.tally.pool[k].increases(i)
 				a.gone.pool[k].base[i] += sh.tally.pool[k].base[i]
 			}
 		}

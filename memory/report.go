@@ -85,7 +85,7 @@ func (a *Caching) ResetAccumulatedStats() {
 	for _, sh := range shards {
 		for k := range sh.tally.pool {
 			t := &sh.tally.pool[k]
-			t.allocated, t.base = hotValues{}, t.current
+			t.allocated, t.base = hotValues{}, t.values()
 		}
 	}
 	a.oversize.mu.Lock()

@@ -105,14 +105,9 @@ func (sh *shard) handOut(p *policy, b *block, size, requested uint64) *block {
 
 // count counts b, which is the caller's now. Caller holds sh.mu.
 func (sh *shard) count(b *block, requested uint64) *block {
-	t, k := &sh.tally, b.kind
 	b.requested = requested
 	// By b's size, which is more than size where the rest was too small to be cut off.
-	t.increase(k, hotAllocation, 1)
-	t.increase(k, hotAllocatedBytes, int64(b.size))
-	t.increase(k, hotActive, 1)
-	t.increase(k, hotActiveBytes, int64(b.size))
-	t.increase(k, hotRequestedBytes, int64(requested))
+	sh.tally.handOut(b.kind, int64(b.size), int64(requested))
 	return b
 }
 
@@ -170,19 +165,36 @@ func (sh *shard) cache(b *block) {
 }
 
 // release is the first half of a free: the block is no longer the caller's. Its handle becomes stale. It still is active; whether
-// complete follows at once, or when streams have done their work, the statistics of allocated memory fall now. Caller holds sh.mu.
+// complete follows at once, or when streams have done their work, after suspend, the statistics of allocated memory fall now. Caller holds sh.mu.
 func (sh *shard) release(b *block) {
 	b.generation++
-	b.freed = freedBlock{} // of the free before, which no handle asks for any more; noteFree fills it in
-	sh.tally.decrease(b.kind, hotAllocation, 1)
-	sh.tally.decrease(b.kind, hotAllocatedBytes, int64(b.size))
+	b.traced = false // of the free before no handle asks any more; noteFree says it of this one
+	c := sh.tally.of(b.kind)
+	c[hotAllocation]--
+	c[hotAllocatedBytes] -= int64(b.size)
+}
+
+// suspend makes a block that was released wait for the streams that use it: it is active still. Caller holds sh.mu.
+func (sh *shard) suspend(b *block) {
+	b.state = statePending
+	sh.tally.suspend(b.kind, int64(b.size))
+}
+
+// drop takes a block that was released off the counts: nobody uses it any more. Caller holds sh.mu.
+func (sh *shard) drop(b *block) {
+	c := sh.tally.of(b.kind)
+	c[hotRequestedBytes] -= int64(b.requested)
+	if b.state == statePending {
+		c[hotPending]--
+		c[hotPendingBytes] -= int64(b.size)
+	}
 }
 
 // complete is the second half: nobody uses the memory any more. The block merges with its free neighbours and enters the
 // index. Caller holds sh.mu.
 func (sh *shard) complete(b *block) {
 	k := b.kind
-	sh.dropActive(b) // by its own size: before it grows
+	sh.drop(b) // by its own size: before it grows
 	b.requested = 0
 	if b.entry != 0 {
 		sh.steps.ended(b)
@@ -294,8 +306,8 @@ func (sh *shard) newBlock() *block {
 // recycle puts the object of a block that no longer exists aside. Its generation is kept, so that stale handles stay stale.
 func (sh *shard) recycle(b *block) {
 	clear(b.users) // their room is kept, the streams need not be
-	generation, freed, users := b.generation, b.freed, b.users[:0]
+	generation, freed, traced, users := b.generation, b.freed, b.traced, b.users[:0]
 	b.guarded = guarded{}
-	b.generation, b.freed, b.users, b.next = generation, freed, users, sh.spare
+	b.generation, b.freed, b.traced, b.users, b.next = generation, freed, traced, users, sh.spare
 	sh.spare = b
 }

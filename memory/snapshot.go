@@ -159,7 +159,7 @@ func (a *Caching) copyState(want *Pool, trace bool) (layout []segmentLayout, w j
 func activeBytes(shards []*shard) (sum uint64) {
 	for _, sh := range shards {
 		for k := range poolKinds {
-			sum += uint64(sh.tally.pool[k].current[hotActiveBytes])
+			sum += uint64(sh.tally.pool[k].now(hotActiveBytes))
 		}
 	}
 	return sum

@@ -9,7 +9,7 @@ type spinMutex struct {
 	mu sync.Mutex
 }
 
-// Lock takes the mutex.
+// Lock takes the mutex. Alloc and Free do so by themselves, with TryLock and spin: the compiler puts TryLock where it is called, and not Lock.
 func (m *spinMutex) Lock() {
 	if !m.mu.TryLock() {
 		m.spin()

@@ -26,23 +26,22 @@ type stepProgram struct {
 	heeds    []*stepProgram // those that begin alike, and were known when it was placed
 	until    []int32        // how long its blocks have their places, if placed: ends, or longer for the sake of those
 
-	slots  []slot  // as placed; none before
-	turns  []turn  // of the slots
-	before []int32 // of all slots: which had their bytes last in the step. See slot.from
-	size   uint64  // of the arena that it needs
-	bound  uint64  // the least that any placement needs
-	pins   int     // that it was placed around
+	slots []slot // as placed; none before
+	turns []turn // of the slots
+	size  uint64 // of the arena that it needs
+	bound uint64 // the least that any placement needs
+	pins  int    // that it was placed around
 }
 
 // slot is the place of one request. Its block is nil if the plan has none for it.
 type slot struct {
-	size     uint64
-	b        *block // an object of its own, used again in each step
-	home     *block // the lent block that it is in; nil in the arena
-	end      uint64 // of the bytes, in the arena; 0 elsewhere
-	from, to int32  // in program.before
-	left     bool   // listed in steps.left
-	turn     *turn
+	size   uint64
+	b      *block  // an object of its own, used again in each step
+	home   *block  // the lent block that it is in; nil in the arena
+	end    uint64  // of the bytes, in the arena; 0 elsewhere
+	before []int32 // slots that had its bytes last in the step
+	turn   *turn
+	left   bool // listed in steps.left
 }
 
 // turn is what other slots ask about a slot, for each request: twice the last step that it was handed out in, and one more while its block is in use, or pending. Beside
@@ -100,7 +99,16 @@ func learn(r *stepRecord) *stepProgram {
 
 // has reports whether a recording has the program's requests.
 func (p *stepProgram) has(r *stepRecord) bool {
-	return slices.EqualFunc(p.sizes, r.entries, func(size uint64, e entry) bool { return size == e.size })
+	entries, sizes := r.entries, p.sizes
+	if len(entries) != len(sizes) {
+		return false
+	}
+	for i := range entries {
+		if entries[i].size != sizes[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // begins reports whether a step that had some requests, and now has one of a size, may be this program's.
@@ -120,13 +128,17 @@ func (p *stepProgram) begins(so []entry, size uint64) bool {
 // shorter, now longer have a place for the longer time.
 func (p *stepProgram) merge(r *stepRecord) {
 	r.open = r.open[:0]
-	for i, e := range r.entries {
+	entries := r.entries
+	ends, stays := p.ends[:len(entries)], p.stays[:len(entries)]
+	for i := range entries {
+		e := &entries[i]
+		if e.end != 0 && e.end <= ends[i] && !stays[i] { // steps that are all the same teach nothing
+			continue
+		}
 		if e.end == 0 {
 			r.open = append(r.open, int32(i))
 		}
-		if p.stays[i] || e.end == 0 || e.end > p.ends[i] { // steps that are all the same teach nothing
-			p.lived(i, e, false)
-		}
+		p.lived(i, *e, false)
 	}
 }
 
@@ -262,7 +274,7 @@ func (p *stepProgram) problemWith(ends []int32) (plan.Problem, []int) {
 
 // arrange makes the slots of a placement. Blocks of the slots before that are in use stay what they are.
 func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
-	p.slots, p.turns, p.before, p.size, p.until, p.pins = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), nil, pl.Size, pl.until, len(pl.pins)
+	p.slots, p.turns, p.size, p.until, p.pins = make([]slot, len(p.sizes)), make([]turn, len(p.sizes)), pl.Size, pl.until, len(pl.pins)
 	at := make([]uint64, len(p.sizes)) // in a space of the arena and, behind it, the lent blocks
 	for i, size := range p.sizes {
 		p.slots[i].size, p.slots[i].turn = size, &p.turns[i]
@@ -281,13 +293,20 @@ func (p *stepProgram) arrange(pl *placement, sh *shard, seg *segment) {
 		s.home, at[l.request] = l.home, bases[l.home]+l.offset
 		s.makeBlock(sh, l.home.seg, l.home.ptr.Add(l.offset), l.home.kind)
 	}
-	var last occupants
-	for i := range p.slots {
-		if s := &p.slots[i]; s.b != nil {
-			s.from = int32(len(p.before))
-			p.before = last.take(p.before, at[i], at[i]+s.size, int32(i))
-			s.to = int32(len(p.before))
+	var (
+		last   occupants
+		before []int32 // of all slots, one after the other
+		ends   = make([]int, len(p.slots))
+	)
+	for i, s := range p.slots {
+		if s.b != nil {
+			before = last.take(before, at[i], at[i]+s.size, int32(i))
 		}
+		ends[i] = len(before)
+	}
+	from := 0
+	for i, end := range ends {
+		p.slots[i].before, from = before[from:end:end], end
 	}
 }
 

@@ -70,6 +70,17 @@ func (st *steps) note(b *block, size uint64) {
 	b.entry, b.step = int32(len(st.now.entries)), st.epoch
 }
 
+// noteNext is note for what serveNext serves: a step of a program is not too long to be recorded, and nothing came in place of an older block.
+func (st *steps) noteNext(b *block, size uint64) {
+	n := len(st.now.entries)
+	if n == cap(st.now.entries) {
+		st.now.entries = slices.Grow(st.now.entries, 1)
+	}
+	st.now.entries = st.now.entries[:n+1]
+	st.now.entries[n] = entry{size: size}
+	b.entry, b.step = int32(n+1), st.epoch
+}
+
 // ended records that a block is free again: no stream uses it any more.
 func (st *steps) ended(b *block) {
 	i, at := int(b.entry)-1, int32(len(st.now.entries))
@@ -141,9 +152,9 @@ func (st *steps) serveNext(size uint64) *slot {
 	if s.size != size || s.b == nil || s.turn.taken() || s.end > st.arena.mapped || s.home != nil && s.home.state != stateLent {
 		return nil
 	}
-	was := over(st.epoch)
-	for _, j := range p.before[s.from:s.to] {
-		if p.turns[j] != was {
+	was, turns := over(st.epoch), p.turns
+	for _, j := range s.before {
+		if turns[j] != was {
 			return nil
 		}
 	}
@@ -221,7 +232,10 @@ func (st *steps) leave() {
 		return
 	}
 	for i, t := range st.program.turns {
-		if s := &st.program.slots[i]; t.taken() && !s.left {
+		if !t.taken() { // nearly all
+			continue
+		}
+		if s := &st.program.slots[i]; !s.left {
 			s.left = true
 			st.left = append(st.left, s.b)
 		}
@@ -243,7 +257,7 @@ func (st *steps) vacant(p *stepProgram, s *slot) bool {
 }
 
 func (st *steps) passed(p *stepProgram, s *slot, visits *int) bool {
-	for _, j := range p.before[s.from:s.to] {
+	for _, j := range s.before {
 		t := p.turns[j]
 		if *visits--; *visits < 0 || t.taken() {
 			return false

@@ -38,13 +38,47 @@ func (s *Stats) hot(i int) *StatArray {
 
 type hotValues [numHot]int64
 
+// A block is active from when it is handed out until nobody uses it any more. Most are free then, and the statistics of active memory move with those
+// of allocated memory. What is kept in their place is the difference: released blocks that wait for streams.
+const (
+	hotPending      = hotActive
+	hotPendingBytes = hotActiveBytes
+)
+
+// allocatedOf is the statistic to which one is the difference, or -1.
+var allocatedOf = [numHot]int{-1, hotAllocation, -1, -1, hotAllocatedBytes, -1, -1}
+
 // tally is what a shard counts for one of its pools. Decreases are not counted, as they follow from the others: a Free writes one
 // number for each statistic, and no lease is looked at.
 type tally struct {
-	current   hotValues
-	allocated hotValues // increases since the last reset of accumulated values
-	base      hotValues // current at that reset; so decreases = allocated + base - current
+	current   hotValues // of active memory: what is pending
+	allocated hotValues // increases since the last reset of accumulated values; none of active memory, which are those of allocated memory
+	base      hotValues // values at that reset; so decreases = allocated + base - values
 	lease     hotValues // of the peak of this pool kind over all shards (peaks.pool)
+}
+
+// now is the value of a statistic.
+func (t *tally) now(i int) int64 {
+	if k := allocatedOf[i]; k >= 0 {
+		return t.current[i] + t.current[k]
+	}
+	return t.current[i]
+}
+
+// values are those of all statistics.
+func (t *tally) values() (v hotValues) {
+	for i := range v {
+		v[i] = t.now(i)
+	}
+	return v
+}
+
+// increases is by how much a statistic rose since the last reset.
+func (t *tally) increases(i int) int64 {
+	if k := allocatedOf[i]; k >= 0 {
+		i = k
+	}
+	return t.allocated[i]
 }
 
 // tallies is a shard's part of the statistics. Guarded by the shard's lock.
@@ -68,22 +102,78 @@ func ofPool(k poolKind) hotSet { return ofAll << ((1 + int(k)) * numHot) }
 // increase moves a statistic of pool k up by n. Caller holds the shard's lock, under which nothing can be settled, because that
 // takes peaks.mu, which comes before: so it only notes what is to be settled, and the caller does that when it has unlocked.
 func (t *tallies) increase(k poolKind, i int, n int64) {
-	p := &t.pool[k]
+	p, other := &t.pool[k&1], &t.pool[k&1^1].current // there are two kinds
+	if t.rise(p, other, i, n) < 0 {
+		t.noteOver(k)
+	}
+}
+
+// handOut moves the statistics of a block that a caller gets, all of them at once: one test says whether each is within its leases. A lease of allocated memory is never
+// more than active memory has, so that nobody looks at those of active memory.
+func (t *tallies) handOut(k poolKind, size, requested int64) {
+	p, other := &t.pool[k&1], &t.pool[k&1^1].current
+	room := t.rise(p, other, hotAllocation, 1)
+	room |= t.rise(p, other, hotAllocatedBytes, size)
+	room |= t.rise(p, other, hotRequestedBytes, requested)
+	if room < 0 {
+		t.noteOver(k)
+	}
+}
+
+// rise moves a statistic up, and returns a number below zero if that is beyond a lease.
+func (t *tallies) rise(p *tally, other *hotValues, i int, n int64) int64 {
 	p.allocated[i] += n
 	c := p.current[i] + n
 	p.current[i] = c
-	if c > p.lease[i] {
-		t.over |= ofPool(k) << i
+	return (p.lease[i] - c) | (t.lease[i] - other[i] - c)
+}
+
+// noteOver notes all statistics of a pool that are beyond a lease.
+func (t *tallies) noteOver(k poolKind) {
+	p, other := &t.pool[k], &t.pool[k^1]
+	for i := range numHot {
+		if p.now(i) > p.lease[i] {
+			t.over |= ofPool(k) << i
+		}
+		if p.now(i)+other.now(i) > t.lease[i] {
+			t.over |= ofAll << i
+		}
 	}
-	if c+t.pool[k^1].current[i] > t.lease[i] { // the other kind: there are two
-		t.over |= ofAll << i
+}
+
+// now is the value of a statistic of all pools.
+func (t *tallies) now(i int) int64 { return t.pool[smallPool].now(i) + t.pool[largePool].now(i) }
+
+// suspend counts a block that was released and is active still. Active memory stays what it was, and the leases of allocated memory, which falls, must not let it
+// rise higher than before.
+func (t *tallies) suspend(k poolKind, size int64) {
+	c := t.of(k)
+	c[hotPending]++
+	c[hotPendingBytes] += size
+	t.tie()
+}
+
+// tie lowers the leases of allocated memory to what those of active memory are, less what is pending.
+func (t *tallies) tie() {
+	for i, k := range allocatedOf {
+		if k < 0 {
+			continue
+		}
+		pending := int64(0)
+		for kind := range poolKinds {
+			p := &t.pool[kind]
+			p.lease[k] = min(p.lease[k], p.lease[i]-p.current[i])
+			pending += p.current[i]
+		}
+		t.lease[k] = min(t.lease[k], t.lease[i]-pending)
 	}
 }
 
 // decrease moves it down. A lease stays as it is, above current: room that this shard may use again without asking.
-func (t *tallies) decrease(k poolKind, i int, n int64) {
-	t.pool[k].current[i] -= n
-}
+func (t *tallies) decrease(k poolKind, i int, n int64) { t.of(k)[i] -= n }
+
+// of are the present values of a pool, for those who lower several.
+func (t *tallies) of(k poolKind) *hotValues { return &t.pool[k&1].current }
 
 // peaks holds the recorded peaks of the hot statistics.
 type peaks struct {
@@ -117,6 +207,7 @@ func (a *Caching) allocatedPeak() uint64 {
 
 // settleLocked is settlePeaks of a set of statistics, for callers that hold peaks.mu and the locks of all shards.
 func (a *Caching) settleLocked(shards []*shard, needy *shard, set hotSet) {
+	set = withTied(set)
 	for i := range numHot {
 		for k := range poolKinds {
 			if set&(ofPool(k)<<i) != 0 {
@@ -127,23 +218,39 @@ func (a *Caching) settleLocked(shards []*shard, needy *shard, set hotSet) {
 			a.settleAll(shards, needy, i)
 		}
 	}
+	for _, sh := range shards {
+		sh.tally.tie()
+	}
 	// In all shards, not only the needy one: each has a lease for what it has now.
 	for _, sh := range shards {
 		sh.tally.over &^= set
 	}
 }
 
+// withTied adds to a set of statistics those of active memory for those of allocated memory, and the other way round: one's leases are part of the other's.
+func withTied(set hotSet) hotSet {
+	for i, k := range allocatedOf {
+		if k < 0 {
+			continue
+		}
+		both := (ofAll | ofPool(smallPool) | ofPool(largePool)) << i
+		set |= set & both >> i << k
+		set |= set & (both >> i << k) >> k << i
+	}
+	return set
+}
+
 // settlePool does one statistic of one pool.
 func (a *Caching) settlePool(shards []*shard, needy *shard, k poolKind, i int) {
 	var sum int64
 	for _, sh := range shards {
-		sum += sh.tally.pool[k].current[i]
+		sum += sh.tally.pool[k].now(i)
 	}
 	// All leases are given out anew, those of shards that did not ask too: only then do they add up to no more than the peak.
 	own, share := divide(&a.peaks.pool[k][i], sum, len(shards))
 	for _, sh := range shards {
 		t := &sh.tally.pool[k]
-		t.lease[i] = t.current[i] + share
+		t.lease[i] = t.now(i) + share
 	}
 	needy.tally.pool[k].lease[i] += own - share
 }
@@ -152,12 +259,12 @@ func (a *Caching) settlePool(shards []*shard, needy *shard, k poolKind, i int) {
 func (a *Caching) settleAll(shards []*shard, needy *shard, i int) {
 	var sum int64
 	for _, sh := range shards {
-		sum += sh.tally.pool[smallPool].current[i] + sh.tally.pool[largePool].current[i]
+		sum += sh.tally.now(i)
 	}
 	own, share := divide(&a.peaks.all[i], sum, len(shards))
 	for _, sh := range shards {
 		t := &sh.tally
-		t.lease[i] = t.pool[smallPool].current[i] + t.pool[largePool].current[i] + share
+		t.lease[i] = t.now(i) + share
 	}
 	needy.tally.lease[i] += own - share
 }
@@ -195,9 +302,10 @@ func (a *Caching) addHot(s *Stats, shards []*shard) {
 			st.Freed = st.Allocated + a.gone.pool[k].base[i]
 			for _, sh := range shards {
 				t := &sh.tally.pool[k]
-				st.Current += t.current[i]
-				st.Allocated += t.allocated[i]
-				st.Freed += t.allocated[i] + t.base[i] - t.current[i]
+				n, now := t.increases(i), t.now(i)
+				st.Current += now
+				st.Allocated += n
+				st.Freed += n + t.base[i] - now
 			}
 			st.Peak = a.peaks.pool[k][i]
 			arr.All.Current += st.Current
