@@ -44,7 +44,7 @@ func TestCaching_Conformance(t *testing.T) {
 		{"roundup", "roundup_power2_divisions:4", nil},
 		{"release_lock", "release_lock_on_cudamalloc:True", nil},
 		{"reclaim", reclaiming, inFull(onCUDA())},
-		{"reclaim_pages", reclaiming + ",expandable_segments:True", onCUDA()},
+		{"reclaim_pages", reclaiming + ",expandable_segments:True", inFull(onCUDA())},
 		{"small_segments", "large_segment_size_mb:12,max_split_size_mb:16,max_non_split_rounding_mb:12", nil},
 		{"expandable_more", "expandable_segments:True,large_segment_size_mb:11,roundup_power2_divisions:2", nil},
 	} {
