@@ -30,7 +30,7 @@
 //  2. Round the size up to 512 bytes, or as roundup_power2_divisions says (size.go). Up to 1 MiB is small.
 //  3. Take the smallest block of the stream's pool that is large enough (index.go). If it is much larger, cut off the rest,
 //     which stays in the pool (shard.go). This is the usual end: one lock, no Go heap allocation.
-//  4. Nothing fits: lock the driver's side (caching.go: grow) and climb the ladder. If settings say so, take what only other streams'
+//  4. Nothing fits: lock the driver's side (ladder.go) and climb the ladder. If settings say so, take what only other streams'
 //     work keeps from this one (devicewait.go), or what another stream does not need (crossstream.go). Run the callbacks of OnLowMemory; free
 //     old segments if the garbage collection threshold is passed (reclaim.go); ask the driver (driver.go), or map pages
 //     into an expandable segment (expandable.go); give back just enough oversize blocks and ask again; wait for all
