@@ -169,3 +169,43 @@ func TestCaptureGraph_PlannedWorkThatFails(t *testing.T) {
 	require.Equal(t, base, r.a.Stats().ReservedBytes.All.Current)
 	require.NoError(t, errors.Join(r.a.Free(out), plan.Close()))
 }
+
+// Whichever call of the driver fails while a step is captured with its plan: the capture says so, and keeps nothing; the next one works.
+func TestCaptureGraph_PlannedWhileTheDriverFails(t *testing.T) {
+	r := newCaptureRig(t, "")
+	out := r.take(4096, r.main)
+	plan := r.planOf(r.main, out)
+	capture := func() (*memory.Graph, error) {
+		return r.a.CaptureGraph(r.main, func() error { return r.chain(r.main, out, 2, chainSizes...) }, memory.CapturePlan())
+	}
+	again := func() { // what follows a failure: the program's own step
+		require.NoError(t, plan.Step())
+		require.NoError(t, r.chain(r.main, out, 1, chainSizes...))
+	}
+	g, err := capture()
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	again()
+	require.NoError(t, r.a.EmptyCache())
+	base := r.a.Stats().ReservedBytes.All.Current
+	failures := 0
+	for nth := 1; ; nth++ {
+		r.Fail("*", nth, 999)
+		g, err := capture()
+		r.ClearFaults()
+		if err == nil {
+			require.NoError(t, g.Close())
+		} else {
+			failures++
+		}
+		again()
+		require.NoError(t, r.a.EmptyCache())
+		require.Equal(t, base, r.a.Stats().ReservedBytes.All.Current, "call %d fails", nth)
+		if err == nil {
+			break
+		}
+	}
+	require.Greater(t, failures, 20, "all calls before there is a graph: the first that is not told ends the loop")
+	require.NoError(t, errors.Join(r.a.Free(out), plan.Close(), r.a.EmptyCache()))
+	require.Zero(t, r.a.Stats().ReservedBytes.All.Current)
+}

@@ -72,6 +72,9 @@ func (st *steps) note(b *block, size uint64) {
 
 // noteNext is note for what serveNext serves: a step of a program is not too long to be recorded, and nothing came in place of an older block.
 func (st *steps) noteNext(b *block, size uint64) {
+	if st.stopped { // of a capture
+		return
+	}
 	n := len(st.now.entries)
 	if n == cap(st.now.entries) {
 		st.now.entries = slices.Grow(st.now.entries, 1)
