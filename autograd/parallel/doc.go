@@ -79,9 +79,10 @@
 // # Files
 //
 //	parallel.go   Data and Run: what the ranks agree on        layout.go    arithmetic: where parameters lie in buckets and shards
-//	compare.go    whether they have the same model             collective.go  tensors as buffers, and the order of streams
-//	pass.go       a backward pass, gradient by gradient        shard.go     ZeRO 1 and 2
-//	shared.go     what others are told of shared gradients     limits.go    what ranks that clip agree on
+//	compare.go    whether they have the same model             shard.go     ZeRO 1 and 2
+//	pass.go       a backward pass, gradient by gradient
+//	shared.go     what others are told of shared gradients     cleared.go   ZeroGrad while gradients are in buckets
+//	limits.go     what ranks that clip agree on                collective.go  tensors as buffers, and the order of streams
 //	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
 //	whole.go      whole parameters, to save and to load        close.go      the end, and what is left of the model
 //	predict.go    what a rank holds, without running           sampler.go   whose examples are whose

@@ -46,7 +46,9 @@ type DataParallel struct {
 
 	gathering // ZeRO 3
 
-	halfCleared bool // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
+	halfCleared bool   // ZeroGrad of a part came while gradients of passes in NoSync waited to be summed
+	tooLate     *param // whose ZeroGrad came when the pass under way had put its gradient to those that are summed
+	installing  bool   // the end of a pass gives the parameters their sums
 
 	broken    error // why the group was ended
 	closed    bool
@@ -64,12 +66,14 @@ type param struct {
 	name     string
 	p        *autograd.Parameter
 	bucket   *bucket
-	offset   int // in the bucket's array
-	expected int // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
-	learned  int // uses in the pass that expected is of
-	arrived  int // in this pass
-	kept     bool
-	uses     int // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
+	offset   int  // in the bucket's array
+	expected int  // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
+	learned  int  // uses in the pass that expected is of
+	arrived  int  // in this pass
+	kept     bool // the bucket has something of it
+	carried  bool // that of earlier passes too
+	owed     bool // while parameters get their sums: so was it, and it has not got its own
+	uses     int  // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
 }
 
 // Data makes a model, which has its values, one of several ranks: all ranks call it, with the same model and options, and then have the values of rank 0. What is trained is fixed from then on:
@@ -346,7 +350,8 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 }
 
 // ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
-// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything.
+// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything. Called by a hook within a backward pass any ZeroGrad does what it does in one process, or is an error of the pass:
+// what the pass has put to the gradients that are summed over the ranks cannot be taken out of them.
 func (d *DataParallel) ZeroGrad() {
 	if d == nil {
 		return

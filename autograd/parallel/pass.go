@@ -49,7 +49,7 @@ func (d *DataParallel) reset() {
 		b.pending, b.done = len(b.params), false
 	}
 	for _, q := range d.params {
-		q.arrived, q.uses = 0, 0
+		q.arrived, q.uses, q.carried = 0, 0, q.kept
 	}
 }
 
@@ -76,10 +76,8 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
 		return false, d.hooked(op, q.name)
 	}
-	if d.arrivals == 0 {
-		if err := d.stillSummed(op); err != nil {
-			return false, err
-		}
+	if err := d.stillSummed(op); err != nil {
+		return false, err
 	}
 	if err := b.put(q, t, d.on, d.comm.Size(), d.set.stage); err != nil {
 		return false, d.wrong(op, err)
@@ -149,6 +147,7 @@ func (b *bucket) addEarlier(q *param, slot *tensor.Tensor) error {
 		return err
 	}
 	autograd.DropGrad(key, q.p) // ZeroGrad would take from the bucket what was put there
+	q.carried = true
 	return nil
 }
 
@@ -336,10 +335,8 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if err := d.unheardHooks("Backward"); err != nil {
 		return err
 	}
-	if d.arrivals == 0 { // with FindUnused: take was not there to ask
-		if err := d.stillSummed("Backward"); err != nil {
-			return err
-		}
+	if err := d.stillSummed("Backward"); err != nil { // hooks may have come after the last gradient
+		return err
 	}
 	if d.set.parts {
 		d.learnParts()
@@ -370,10 +367,8 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if err := d.settled("Backward"); err != nil {
 		return err
 	}
-	for _, b := range d.buckets {
-		if err := d.install(g, b, used); err != nil {
-			return err
-		}
+	if err := d.installAll(g, used); err != nil {
+		return err
 	}
 	d.stale = d.set.stage == 1 || d.set.stage == 2 || d.set.master
 	return d.learn()
@@ -461,6 +456,18 @@ func (d *DataParallel) settled(op string) error {
 	return d.wrong(op, err)
 }
 
+// installAll is install for all buckets.
+func (d *DataParallel) installAll(g *autograd.Graph, used map[*param]bool) error {
+	d.mayClear(true)
+	defer d.mayClear(false)
+	for _, b := range d.buckets {
+		if err := d.install(g, b, used); err != nil {
+			return err
+		}
+	}
+	return d.stillSummed("Backward")
+}
+
 // install gives the reduced gradients of a bucket to its parameters, or to the rank's parts of them, and calls the hooks that wait for that: they may take a step, and
 // release the gradient.
 func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]bool) error {
@@ -480,6 +487,7 @@ func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]boo
 			t.Release()
 			return err
 		}
+		q.owed = false
 		if err := autograd.CallPostHooks(key, g, q.p); err != nil {
 			return err
 		}

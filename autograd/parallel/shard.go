@@ -159,6 +159,7 @@ func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*para
 			t.Release()
 			return err
 		}
+		c.of.owed = false
 		if err := autograd.CallPostHooks(key, g, c.p); err != nil {
 			return err
 		}
