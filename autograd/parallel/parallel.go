@@ -143,6 +143,11 @@ func (d *DataParallel) start() error {
 	for _, q := range d.params {
 		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
 	}
+	for _, b := range d.buckets {
+		for _, c := range b.pieces {
+			autograd.Divert(key, c.p, d.takeOfPart)
+		}
+	}
 	d.tellSharding()
 	return d.settled("Data")
 }
@@ -315,7 +320,7 @@ func (d *DataParallel) Comm() comm.Comm {
 	return d.comm
 }
 
-// Parameters are what an optimizer gets: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
+// Parameters are what an optimizer gets, and a penalty of single elements: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
 // parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
 func (d *DataParallel) Parameters() []*autograd.Parameter {
 	if d == nil {
