@@ -102,7 +102,7 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 // lateDetail is why a part of a gradient came too late.
 func (d *DataParallel) lateDetail() string {
 	if !d.set.parts {
-		return "another part of its gradient has come after it was reduced: ask for GradientsInParts"
+		return "another part of its gradient has come after it was reduced, as of checkpointed regions that share it, of more forward passes than came since the last backward pass, or of a use in Whole: ask for GradientsInParts, an option of Data"
 	}
 	return "another part of its gradient has come after it was reduced: passes before, from which GradientsInParts learns, had fewer parts: make the pass with most of them first"
 }

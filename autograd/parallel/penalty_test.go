@@ -144,6 +144,25 @@ func TestPenalty_OfParametersThatAreAwaySaysWhatToUse(t *testing.T) {
 	})
 }
 
+// What is whole in Whole has another part of the gradient with ZeRO 3, which the error asks for.
+func TestPenalty_InWholeAsksForGradientsInParts(t *testing.T) {
+	sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+		g, x := r.graph(2, 16)
+		defer g.Release()
+		defer d.ZeroGrad()
+		loss := d.Forward(x).Square().Mean(nil, false)
+		if err := d.Whole(func() error { loss = loss.Add(norms(g, m.Parameters())); return nil }); err != nil {
+			return err
+		}
+		err := loss.Backward()
+		if stage < 3 {
+			return err
+		}
+		require.ErrorContains(r.t, err, "a use in Whole: ask for GradientsInParts")
+		return nil
+	})
+}
+
 // Gradients of parts come to them alone, and within Whole none do, as with ZeRO 0.
 func TestPenalty_WithinWholeIsNotTrained(t *testing.T) {
 	sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, _ int, _ *nn.SequentialModule, d *parallel.DataParallel) error {
