@@ -25,16 +25,12 @@ func sharedOutOver(t *testing.T, n int, stages []int, f func(r *rank, stage int,
 	t.Helper()
 	for _, stage := range stages {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, n)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, n, func(r *rank) error {
 				m := nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}, func(d *parallel.DataParallel) error {
 					return f(r, stage, m, d)
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }
