@@ -24,17 +24,14 @@ func (d *DataParallel) cleared(q *param, part *piece) {
 		}
 	}
 	b.drop()
-	d.halfCleared = d.halfCleared && d.waits()
 }
 
 // clearedPart notes that a part was cleared while the bucket has something of its parameter: an optimizer clears those of which this rank has parts, and cannot know of the others.
 func (d *DataParallel) clearedPart(q *param) {
 	switch {
-	case d.installing && !q.owed:
+	case d.installing && !q.owed || d.arrivals > 0 && !q.kept: // the part's own was all
 	case d.installing || q.arrived > 0 && !d.noSync:
-		if q.kept {
-			d.tooLate = q
-		}
+		d.tooLate = q
 	case d.waits():
 		d.halfCleared = true
 	}

@@ -98,7 +98,7 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
-			err = d.mistake(op, "the DataParallel was closed between the forward and the backward pass, whose gradients are this rank's alone")
+			err = d.mistake(op, closedBetween+", whose gradients are this rank's alone")
 		}
 		d.cutOff = nil
 		return err

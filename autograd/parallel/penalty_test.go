@@ -94,8 +94,7 @@ func TestPenalty_OfParametersIsThatOfOneProcess(t *testing.T) {
 					if whole {
 						opts, values = append(opts, parallel.GradientsInParts()), want["norms"]
 					}
-					all := ranks(t, n)
-					for i, err := range together(all, func(r *rank) error {
+					succeed(t, n, func(r *rank) error {
 						m := newModel()
 						return withModel(r, m, opts, func(d *parallel.DataParallel) error {
 							c := &penalized{r: r, forward: d.Forward, opt: optim.SGD(d.Parameters(), optim.LR(0.1)), steps: (*optim.Grouped).Step, zero: d.ZeroGrad, noSync: d.NoSync}
@@ -122,10 +121,7 @@ func TestPenalty_OfParametersIsThatOfOneProcess(t *testing.T) {
 							}
 							return err
 						})
-					}) {
-						require.NoError(t, err, "rank %d", i)
-					}
-					requireNothingKept(t, all)
+					})
 				})
 			}
 		}
@@ -173,6 +169,20 @@ func TestPenalty_WithinWholeIsNotTrained(t *testing.T) {
 		})
 		require.ErrorContains(r.t, err, "within Whole")
 		requireNoGradients(r.t, d)
+		return nil
+	})
+}
+
+// What Close has cut off leaves nothing with parts that are no more.
+func TestPenalty_ThatCloseCutsOffKeepsNothing(t *testing.T) {
+	sharedOut(t, []int{1, 2, 3}, func(r *rank, _ int, _ *nn.SequentialModule, d *parallel.DataParallel) error {
+		g, x := r.graph(2, 16)
+		defer g.Release()
+		loss := d.Forward(x).Square().Mean(nil, false).Add(squares(g, d.Parameters()))
+		if err := d.Close(); err != nil {
+			return err
+		}
+		require.ErrorContains(r.t, loss.Backward(), "closed between the forward and the backward pass")
 		return nil
 	})
 }

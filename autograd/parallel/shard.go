@@ -41,7 +41,6 @@ type piece struct {
 func (s *sharded) release() (err error) {
 	for _, c := range s.pieces {
 		autograd.DropGrad(key, c.p)
-		autograd.Divert(key, c.p, nil)
 		autograd.Put(key, c.p, nil, ended)
 	}
 	s.full.Release()
@@ -131,7 +130,10 @@ const ended = "it was the part that a rank has of a model's parameter, and DataP
 
 // takeOfPart is the sink of a part's gradient, as of a penalty of its elements. It stays where it is, and what is reduced comes to it at the end of the pass, which is when hooks of RegisterPostAccumulateGradHook are called.
 func (d *DataParallel) takeOfPart(*tensor.Tensor) (bool, error) {
-	if d.inside {
+	switch {
+	case d.closed:
+		return false, d.mistake("Backward", closedBetween)
+	case d.inside:
 		return false, d.mistake("Backward", withinWhole)
 	}
 	return false, nil
