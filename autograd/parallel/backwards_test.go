@@ -35,8 +35,7 @@ func TestBackward_ThatIsRefusedEndsTheGroup(t *testing.T) {
 	} {
 		for stage := range 4 {
 			t.Run(fmt.Sprintf("%s, ZeRO %d", name, stage), func(t *testing.T) {
-				all := ranks(t, 2)
-				for i, err := range together(all, func(r *rank) error {
+				succeed(t, 2, func(r *rank) error {
 					return withModel(r, newScaled(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 						defer d.ZeroGrad()
 						g, x := r.graph(2, inputs)
@@ -59,10 +58,7 @@ func TestBackward_ThatIsRefusedEndsTheGroup(t *testing.T) {
 						require.Error(r.t, again)
 						return nil
 					})
-				}) {
-					require.NoError(t, err, "rank %d", i)
-				}
-				requireNothingKept(t, all)
+				})
 			})
 		}
 	}
@@ -93,8 +89,7 @@ func seeded(r *rank, y *autograd.Variable, rows, columns int) error {
 func TestBackward_ASecondPassThatIsRefusedEndsTheGroup(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				return withModel(r, newScaled(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 					defer d.ZeroGrad()
 					g, x := r.graph(2, inputs)
@@ -115,10 +110,7 @@ func TestBackward_ASecondPassThatIsRefusedEndsTheGroup(t *testing.T) {
 					require.ErrorContains(r.t, err, "a second time")
 					return nil
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }
@@ -269,8 +261,7 @@ func mustOnes(r *rank) *tensor.Tensor {
 // A graph that has failed before Run has no forward pass, and ends the group as one that fails in it.
 func TestRun_InAGraphThatHasFailedEndsTheGroup(t *testing.T) {
 	for stage := range 4 {
-		all := ranks(t, 2)
-		for i, err := range together(all, func(r *rank) error {
+		succeed(t, 2, func(r *rank) error {
 			return withModel(r, newScaled(), []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 				defer d.ZeroGrad()
 				g, x := r.graph(2, inputs)
@@ -288,9 +279,6 @@ func TestRun_InAGraphThatHasFailedEndsTheGroup(t *testing.T) {
 				}
 				return nil
 			})
-		}) {
-			require.NoError(t, err, "rank %d", i)
-		}
-		requireNothingKept(t, all)
+		})
 	}
 }

@@ -19,6 +19,9 @@ func (d *DataParallel) Close() error {
 	return d.end()
 }
 
+// closedBetween is why a backward pass has no group any more.
+const closedBetween = "the DataParallel was closed between the forward and the backward pass"
+
 func (d *DataParallel) end() (err error) {
 	d.closed = true
 	if d.side.Stream() != nil {

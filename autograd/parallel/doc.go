@@ -78,12 +78,16 @@
 //
 // # Files
 //
-//	parallel.go   Data and Run: what the ranks agree on        layout.go    arithmetic: where parameters lie in buckets and shards
-//	compare.go    whether they have the same model             collective.go  tensors as buffers, and the order of streams
-//	pass.go       a backward pass, gradient by gradient        shard.go     ZeRO 1 and 2
-//	shared.go     what others are told of shared gradients     limits.go    what ranks that clip agree on
-//	units.go      which parameters ZeRO 3 gathers together     gather.go    when it does
-//	whole.go      whole parameters, to save and to load        close.go      the end, and what is left of the model
-//	predict.go    what a rank holds, without running           sampler.go   whose examples are whose
+//	parallel.go    Data, and what programs have of it          admit.go      which models and options it takes
+//	compare.go     whether the ranks have the same model       trained.go    and train it, also later
+//	run.go         a forward pass                              pass.go       a backward pass
+//	take.go        the gradients that it comes to              reduce.go     and their reduction
+//	buckets.go     which buckets they are in                   layout.go     arithmetic: where in buckets and shards
+//	shared.go      what others are told of shared gradients    cleared.go    ZeroGrad while they are in buckets
+//	collective.go  tensors as buffers                          streams.go    which streams wait for which
+//	shard.go       ZeRO 1 and 2                                limits.go     what ranks that clip agree on
+//	units.go       which parameters ZeRO 3 gathers together    gather.go     when it does
+//	whole.go       whole parameters, to save and to load       close.go      the end, and what is left of the model
+//	predict.go     what a rank holds, without running          sampler.go    whose examples are whose
 //	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go, checkpointload.go, and agree.go: errors of all ranks
 package parallel

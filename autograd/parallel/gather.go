@@ -252,7 +252,7 @@ func (b *bucket) version() uint32 {
 // Unpack implements autograd.Packed: it gathers the unit, and sends for the one that comes next.
 func (p packed) Unpack(e tensor.Exec) (*tensor.Tensor, error) {
 	if p.d.closed {
-		return nil, p.d.mistake("Backward", "the DataParallel was closed between the forward and the backward pass")
+		return nil, p.d.mistake("Backward", closedBetween)
 	}
 	if now := p.b.version(); now != p.version { // what was gathered for the forward pass is gone, and what would be gathered now is something else
 		return nil, &Error{Op: "Backward", Rank: p.d.comm.Rank(), Err: autograd.ErrModified,

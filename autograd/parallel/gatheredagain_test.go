@@ -181,8 +181,7 @@ func TestZeRO_WhatChangesAPartIsGathered(t *testing.T) {
 func TestNoSync_AChangeOfAPartWhileGradientsWaitIsTold(t *testing.T) {
 	for stage := 1; stage < 3; stage++ {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				m := newScaled()
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 					c := &changing{r: r, m: m, d: d, of: tensor.Float32}
@@ -194,10 +193,7 @@ func TestNoSync_AChangeOfAPartWhileGradientsWaitIsTold(t *testing.T) {
 					require.ErrorContains(r.t, err, "rank 1: Run: this rank's part of the parameters was changed after a pass in NoSync, and before the one that sums the gradients: call Whole")
 					return nil
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }
@@ -206,8 +202,7 @@ func TestNoSync_AChangeOfAPartWhileGradientsWaitIsTold(t *testing.T) {
 func TestClose_AfterAChangeLeavesNoValues(t *testing.T) {
 	for stage := 1; stage < 3; stage++ {
 		for _, gathered := range []bool{false, true} {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				m := newScaled()
 				if err := m.To(r.dev, nn.WithAllocator(r.alloc)); err != nil {
 					return err
@@ -227,10 +222,7 @@ func TestClose_AfterAChangeLeavesNoValues(t *testing.T) {
 				err = errors.Join(err, d.Close())
 				require.Equal(r.t, gathered, m.Scale.Tensor() != nil)
 				return err
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		}
 	}
 }

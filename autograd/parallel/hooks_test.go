@@ -18,8 +18,7 @@ import (
 func TestPostAccumulateHook_SeesTheReducedGradient(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				m := nn.Linear(16, 4)
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 					calls, own := 0, d.Parameters()
@@ -40,10 +39,7 @@ func TestPostAccumulateHook_SeesTheReducedGradient(t *testing.T) {
 					d.ZeroGrad()
 					return nil
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }
@@ -54,8 +50,7 @@ func TestStepInBackward_TrainsAsStepDoes(t *testing.T) {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
 			var values [2]map[string][]float64
 			for way := range values {
-				all := ranks(t, 2)
-				for i, err := range together(all, func(r *rank) error {
+				succeed(t, 2, func(r *rank) error {
 					m := nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4))
 					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}, func(d *parallel.DataParallel) error {
 						opt := optim.SGD(d.Parameters(), optim.LR(0.1))
@@ -81,10 +76,7 @@ func TestStepInBackward_TrainsAsStepDoes(t *testing.T) {
 						}
 						return err
 					})
-				}) {
-					require.NoError(t, err, "rank %d", i)
-				}
-				requireNothingKept(t, all)
+				})
 			}
 			require.Equal(t, values[0], values[1])
 		})
@@ -175,8 +167,7 @@ func TestHook_OfAPartIsRefused(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprintf("ZeRO %d, %s", stage, when), func(t *testing.T) {
-				all := ranks(t, 2)
-				for i, err := range together(all, func(r *rank) error {
+				succeed(t, 2, func(r *rank) error {
 					m := newScaled()
 					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 						bad := func(now bool) {
@@ -197,10 +188,7 @@ func TestHook_OfAPartIsRefused(t *testing.T) {
 						require.ErrorContains(r.t, err, "register it with the model's parameter")
 						return nil
 					})
-				}) {
-					require.NoError(t, err, "rank %d", i)
-				}
-				requireNothingKept(t, all)
+				})
 			})
 		}
 	}

@@ -199,8 +199,7 @@ func (m *list) OwnParameters() []*autograd.Parameter {
 }
 
 func TestData_APanicOfAModuleEndsTheGroup(t *testing.T) {
-	all := ranks(t, 2)
-	for i, err := range together(all, func(r *rank) error {
+	succeed(t, 2, func(r *rank) error {
 		m := &list{LinearLayer: nn.Linear(inputs, 4)}
 		if err := m.To(r.dev, nn.WithAllocator(r.alloc)); err != nil {
 			return err
@@ -218,16 +217,12 @@ func TestData_APanicOfAModuleEndsTheGroup(t *testing.T) {
 		}
 		require.ErrorContains(r.t, err, "a panic: at the worst moment")
 		return nil
-	}) {
-		require.NoError(t, err, "rank %d", i)
-	}
-	requireNothingKept(t, all)
+	})
 }
 
 // A goroutine that ends within such a function, as a test's FailNow does, is told too.
 func TestData_AGoroutineThatEndsEndsTheGroup(t *testing.T) {
-	all := ranks(t, 2)
-	for i, err := range together(all, func(r *rank) error {
+	succeed(t, 2, func(r *rank) error {
 		return withModel(r, nn.Linear(inputs, 4), nil, func(d *parallel.DataParallel) error {
 			if r.comm.Rank() == 0 {
 				_, err := d.Gather(1)
@@ -243,10 +238,7 @@ func TestData_AGoroutineThatEndsEndsTheGroup(t *testing.T) {
 			<-done
 			return nil
 		})
-	}) {
-		require.NoError(t, err, "rank %d", i)
-	}
-	requireNothingKept(t, all)
+	})
 }
 
 // What ends a group is told in one form, whatever the ranks were doing: by this rank, and what it was about.

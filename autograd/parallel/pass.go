@@ -1,14 +1,10 @@
 package parallel
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
-	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
-	"github.com/cistern-ml/cistern/internal/memmeter"
 	"github.com/cistern-ml/cistern/tensor"
 )
 
@@ -49,203 +45,8 @@ func (d *DataParallel) reset() {
 		b.pending, b.done = len(b.params), false
 	}
 	for _, q := range d.params {
-		q.arrived, q.uses = 0, 0
+		q.arrived, q.uses, q.carried = 0, 0, q.kept
 	}
-}
-
-// take is the sink of a parameter's gradient.
-func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
-	d.reached.Store(true)
-	if d.set.stage == 0 && d.noSync && !d.inside {
-		return false, nil
-	}
-	const op = "Backward"
-	if !d.inUse.CompareAndSwap(false, true) {
-		return false, d.twice(op)
-	}
-	defer d.inUse.Store(false)
-	b := q.bucket
-	switch {
-	case d.inside:
-		return false, d.mistake(op, withinWhole)
-	case d.graph == nil:
-		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it has a gradient from a graph whose forward pass was not run by Run or Forward"})
-	case b.done:
-		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: d.lateDetail()})
-	}
-	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
-		return false, d.hooked(op, q.name)
-	}
-	if d.arrivals == 0 {
-		if err := d.stillSummed(op); err != nil {
-			return false, err
-		}
-	}
-	if err := b.put(q, t, d.on, d.comm.Size(), d.set.stage); err != nil {
-		return false, d.wrong(op, err)
-	}
-	t.Release()
-	q.arrived++
-	d.arrivals++
-	if q.arrived != d.expected(q) {
-		return true, nil
-	}
-	d.completed = append(d.completed, q)
-	if b.pending--; b.pending > 0 {
-		return true, nil
-	}
-	d.complete(b)
-	if d.noSync {
-		return true, nil
-	}
-	return true, d.reduceReady()
-}
-
-// lateDetail is why a part of a gradient came too late.
-func (d *DataParallel) lateDetail() string {
-	if !d.set.parts {
-		return "another part of its gradient has come after it was reduced: ask for GradientsInParts"
-	}
-	return "another part of its gradient has come after it was reduced: passes before, from which GradientsInParts learns, had fewer parts: make the pass with most of them first"
-}
-
-// expected is in how many parts the gradient of a parameter comes, 0 if that is not known. What was learned with other numbers of uses says nothing of this pass.
-func (d *DataParallel) expected(q *param) int {
-	switch {
-	case !d.set.parts:
-		return max(q.uses, 1)
-	case q.uses != q.learned:
-		return 0
-	}
-	return q.expected
-}
-
-// put adds a gradient to the bucket, and with ZeRO 0 what earlier passes have left.
-func (b *bucket) put(q *param, t *tensor.Tensor, e tensor.Exec, ranks, stage int) error {
-	slot, err := b.slot(q, e, ranks, stage)
-	if err != nil {
-		return err
-	}
-	defer slot.Release()
-	if q.kept {
-		return slot.AddInPlace(t, 1)
-	}
-	if err := slot.CopyFrom(t); err != nil {
-		return err
-	}
-	q.kept = true
-	return b.addEarlier(q, slot)
-}
-
-// addEarlier moves what earlier passes have left in Grad into the bucket.
-func (b *bucket) addEarlier(q *param, slot *tensor.Tensor) error {
-	have := q.p.Grad()
-	if have == nil {
-		return nil
-	}
-	h := have.On(slot.Exec())
-	defer h.Release()
-	if err := slot.AddInPlace(h, 1); err != nil {
-		return err
-	}
-	autograd.DropGrad(key, q.p) // ZeroGrad would take from the bucket what was put there
-	return nil
-}
-
-// slot is the place of a parameter's gradient in the bucket's array, which is made for the first one.
-func (b *bucket) slot(q *param, e tensor.Exec, ranks, stage int) (*tensor.Tensor, error) {
-	if b.grad == nil {
-		n := b.count
-		if stage > 0 {
-			n = b.padded(ranks)
-		}
-		t, err := tensor.Empty(e, b.dtype, n)
-		if err != nil {
-			return nil, err
-		}
-		b.grad = t
-		mark(t, memmeter.Gradient)
-	}
-	return view(b.grad, q.offset, q.p.Shape(), e)
-}
-
-// view is a parameter's place in a flat array, under e.
-func view(of *tensor.Tensor, offset int, shape tensor.Shape, e tensor.Exec) (*tensor.Tensor, error) {
-	run, err := of.Narrow(0, offset, shape.Len())
-	if err != nil {
-		return nil, err
-	}
-	defer run.Release()
-	t, err := run.View(shape...)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Release()
-	return t.On(e), nil
-}
-
-// reduceReady reduces the buckets that are complete and whose turn it is.
-func (d *DataParallel) reduceReady() error {
-	for d.next < len(d.launch) && d.launch[d.next].pending == 0 {
-		if err := d.reduce(d.launch[d.next]); err != nil {
-			return err
-		}
-		d.next++
-	}
-	return nil
-}
-
-// reduce enqueues the reduction of a bucket on the communication stream.
-func (d *DataParallel) reduce(b *bucket) error {
-	b.done = true
-	what := fmt.Sprintf("of bucket %d", b.number)
-	if d.set.stage == 0 {
-		if err := d.behind(); err != nil {
-			return err
-		}
-		return d.allReduce("all-reduce "+what, b.grad, comm.Mean)
-	}
-	if err := d.dropReduced(); err != nil {
-		return err
-	}
-	var err error
-	shard := b.shard(d.comm.Size())
-	if d.set.stage == 1 { // in place: the gradients stay, and the rank's part is in its place
-		b.own, err = b.grad.Narrow(0, d.comm.Rank()*shard, shard)
-	} else {
-		b.own, err = tensor.Empty(d.on, b.dtype, shard)
-		mark(b.own, memmeter.Gradient)
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.behind(); err != nil { // also behind earlier work on what is now the memory of own
-		return err
-	}
-	if err := d.reduceScatter("reduce-scatter "+what, b.own, b.grad); err != nil {
-		return err
-	}
-	if d.set.stage == 1 { // own keeps the memory, and all of it
-		b.grad.Release()
-		b.grad = nil
-		return nil
-	}
-	d.reduced = b
-	return nil
-}
-
-// dropReduced releases the whole gradients of the bucket that was reduced before, when the graph's stream has waited for it: it can be one bucket ahead of the communication, and
-// not more, so that the gradients of two are there at most.
-func (d *DataParallel) dropReduced() error {
-	b := d.reduced
-	if b == nil {
-		return nil
-	}
-	d.reduced = nil
-	err := d.meet()
-	b.grad.Release()
-	b.grad = nil
-	return err
 }
 
 // passes is told of the backward passes over a graph.
@@ -297,7 +98,7 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
-			err = d.mistake(op, "the DataParallel was closed between the forward and the backward pass, whose gradients are this rank's alone")
+			err = d.mistake(op, closedBetween+", whose gradients are this rank's alone")
 		}
 		d.cutOff = nil
 		return err
@@ -336,10 +137,8 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if err := d.unheardHooks("Backward"); err != nil {
 		return err
 	}
-	if d.arrivals == 0 { // with FindUnused: take was not there to ask
-		if err := d.stillSummed("Backward"); err != nil {
-			return err
-		}
+	if err := d.stillSummed("Backward"); err != nil { // hooks may have come after the last gradient
+		return err
 	}
 	if d.set.parts {
 		d.learnParts()
@@ -370,28 +169,11 @@ func (d *DataParallel) finish(g *autograd.Graph) error {
 	if err := d.settled("Backward"); err != nil {
 		return err
 	}
-	for _, b := range d.buckets {
-		if err := d.install(g, b, used); err != nil {
-			return err
-		}
+	if err := d.installAll(g, used); err != nil {
+		return err
 	}
 	d.stale = d.set.stage == 1 || d.set.stage == 2 || d.set.master
 	return d.learn()
-}
-
-// learnParts notes in how many parts gradients have come, where that is more than was known, or of more uses. A pass of fewer is reduced at its end: the next one may have them again.
-func (d *DataParallel) learnParts() {
-	for _, q := range d.params {
-		if q.arrived == 0 {
-			continue
-		}
-		if q.expected == 0 {
-			d.completed = append(d.completed, q)
-		}
-		if q.arrived > q.expected || q.uses > q.learned {
-			q.expected, q.learned = max(q.expected, q.arrived), q.uses
-		}
-	}
 }
 
 // fill puts zeros in the place of gradients that have not come, and returns the names of their parameters.
@@ -452,13 +234,16 @@ func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
 	return used, nil
 }
 
-// settled finds the errors of collectives. Where the program's stream runs inline it waits, as the next operation would; on other devices it only looks.
-func (d *DataParallel) settled(op string) error {
-	if e, ok := d.exec.Stream().(device.Executor); ok && e.Mode() == device.ExecInline {
-		return d.wrong(op, d.side.Stream().Synchronize(context.Background()))
+// installAll is install for all buckets.
+func (d *DataParallel) installAll(g *autograd.Graph, used map[*param]bool) error {
+	d.mayClear(true)
+	defer d.mayClear(false)
+	for _, b := range d.buckets {
+		if err := d.install(g, b, used); err != nil {
+			return err
+		}
 	}
-	_, err := d.side.Stream().Done()
-	return d.wrong(op, err)
+	return d.stillSummed("Backward")
 }
 
 // install gives the reduced gradients of a bucket to its parameters, or to the rank's parts of them, and calls the hooks that wait for that: they may take a step, and
@@ -480,6 +265,7 @@ func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]boo
 			t.Release()
 			return err
 		}
+		q.owed = false
 		if err := autograd.CallPostHooks(key, g, q.p); err != nil {
 			return err
 		}
@@ -492,120 +278,4 @@ func (d *DataParallel) complete(b *bucket) {
 	if d.set.stage == 3 {
 		d.leaveBackward(b)
 	}
-}
-
-// learn takes the order in which backward has finished the gradients for the passes that come: rank 0's, on all ranks. It is done once; and not where
-// parameters may be unused, because they have no place in it.
-func (d *DataParallel) learn() error {
-	if d.learned || d.set.unused {
-		return nil
-	}
-	d.learned = true
-	if len(d.buckets) == 1 {
-		return nil
-	}
-	index := map[*param]int64{}
-	for i, q := range d.params {
-		index[q] = int64(i)
-	}
-	own := make([]int64, 0, len(d.params))
-	for _, q := range d.completed {
-		own = append(own, index[q])
-	}
-	if len(own) != len(d.params) { // parameters that earlier passes alone have used
-		own = own[:0]
-		for _, i := range reversed(len(d.params)) {
-			own = append(own, int64(i))
-		}
-	}
-	order, err := d.broadcastNumbers("broadcast of the order of buckets", own)
-	if err != nil {
-		return err
-	}
-	if !d.exec.Computes() { // a simulated device has no numbers: all ranks are as this one
-		order = own
-	}
-	return d.rearrange(order)
-}
-
-// rearrange makes the buckets anew in an order of the parameters; with ZeRO, where parameters have their places, it changes the order in which they are reduced.
-func (d *DataParallel) rearrange(order []int64) error {
-	ints, seen := make([]int, len(order)), map[int]bool{}
-	for i, v := range order {
-		if ints[i] = int(v); v < 0 || int(v) >= len(d.params) || seen[int(v)] {
-			return d.mistake("broadcast of the order of buckets", "rank 0 has sent parameter %d at place %d", v, i)
-		}
-		seen[ints[i]] = true
-	}
-	d.order = ints
-	if d.set.stage == 0 {
-		d.bucketBy(ints)
-		return nil
-	}
-	left := map[*bucket]int{}
-	d.launch = d.launch[:0]
-	for _, i := range ints {
-		b := d.params[i].bucket
-		if left[b]++; left[b] == len(b.params) {
-			d.launch = append(d.launch, b)
-		}
-	}
-	return nil
-}
-
-// bucketBy makes the buckets of ZeRO 0 in an order of the parameters.
-func (d *DataParallel) bucketBy(order []int) {
-	d.setBuckets(bucketed(d.entries(), order, d.set.first, d.set.rest, false))
-}
-
-// setBuckets makes the buckets of a layout.
-func (d *DataParallel) setBuckets(flats []flat) {
-	d.buckets = nil
-	for i, f := range flats {
-		b := &bucket{flat: f, number: i, pending: len(f.spans)}
-		for _, s := range f.spans {
-			q := d.params[s.entry]
-			q.bucket, q.offset = b, s.offset
-			b.params = append(b.params, q)
-		}
-		d.buckets = append(d.buckets, b)
-	}
-	d.launch = append([]*bucket(nil), d.buckets...)
-}
-
-// entries is what the layout needs to know of the parameters.
-func (d *DataParallel) entries() []entry {
-	if d.layout != nil {
-		return d.layout
-	}
-	all := make([]entry, len(d.named))
-	for i, n := range d.named {
-		all[i] = entry{name: n.Name, dtype: n.Parameter.Tensor().DType(), count: n.Parameter.Len()}
-	}
-	return all
-}
-
-// arrange lays the parameters out.
-func (d *DataParallel) arrange() error {
-	for _, n := range d.named {
-		d.params = append(d.params, &param{name: n.Name, p: n.Parameter})
-	}
-	switch all := reversed(len(d.params)); d.set.stage {
-	case 0:
-		d.bucketBy(all)
-		return nil
-	case 3:
-		return d.arrangeUnits()
-	default:
-		d.setBuckets(bucketed(d.entries(), all, d.set.first, d.set.rest, true))
-	}
-	for _, b := range d.buckets {
-		if err := d.flatten(b); err != nil {
-			return err
-		}
-		if err := d.cut(b); err != nil {
-			return err
-		}
-	}
-	return d.mayShard("Data", d.flats(), d.entries(), d.comm.Size())
 }

@@ -101,6 +101,16 @@ func together(all []*rank, f func(r *rank) error) []error {
 	return errs
 }
 
+// succeed runs f on n ranks, none of which may fail, or keep memory.
+func succeed(t *testing.T, n int, f func(r *rank) error) {
+	t.Helper()
+	all := ranks(t, n)
+	for i, err := range together(all, f) {
+		require.NoError(t, err, "rank %d", i)
+	}
+	requireNothingKept(t, all)
+}
+
 // training is how a test trains.
 type training struct {
 	model      func() nn.Layer

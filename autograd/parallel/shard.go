@@ -128,6 +128,17 @@ func (d *DataParallel) flats() []flat {
 // ended is why a part has no value after Close.
 const ended = "it was the part that a rank has of a model's parameter, and DataParallel.Close has ended that: make optimizers anew"
 
+// takeOfPart is the sink of a part's gradient, as of a penalty of its elements. It stays where it is, and what is reduced comes to it at the end of the pass, which is when hooks of RegisterPostAccumulateGradHook are called.
+func (d *DataParallel) takeOfPart(*tensor.Tensor) (bool, error) {
+	switch {
+	case d.closed:
+		return false, d.mistake("Backward", closedBetween)
+	case d.inside:
+		return false, d.mistake("Backward", withinWhole)
+	}
+	return false, nil
+}
+
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
 func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*param]bool) error {
 	if b.master != nil {
@@ -159,6 +170,7 @@ func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*para
 			t.Release()
 			return err
 		}
+		c.of.owed = false
 		if err := autograd.CallPostHooks(key, g, c.p); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func (d *DataParallel) tellSharding() {
 	if d.set.stage == 0 {
 		for _, q := range d.params {
-			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }})
+			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }, Cleared: func() { d.cleared(q, nil) }})
 		}
 		return
 	}
@@ -26,7 +26,7 @@ func (d *DataParallel) tellSharding() {
 			autograd.Shard(key, c.p, &autograd.Sharding{
 				Part:    fmt.Sprintf("parameter %s is this rank's part of the model's, as it is with ZeRO %d", excerpt.Quote(c.of.name), d.set.stage),
 				Waiting: func() string { return d.waiting(c.of) },
-				Cleared: d.clearedPart,
+				Cleared: func() { d.clearedPart(c.of) },
 			})
 		}
 	}
@@ -114,37 +114,3 @@ func (d *DataParallel) anyGradient() bool {
 }
 
 const unsummed = "gradients of passes in NoSync wait to be summed over the ranks: make a pass outside of NoSync first, or release them by DataParallel.ZeroGrad"
-
-// cleared releases the gradient of a parameter besides its own: the part that the rank has, which may be none, and what waits to be summed.
-func (d *DataParallel) cleared(q *param, part *piece) {
-	if part != nil {
-		autograd.DropGrad(key, part.p)
-	}
-	b := q.bucket
-	if b.grad == nil || d.arrivals > 0 { // a pass is under way, and counts what it has put there
-		return
-	}
-	q.kept = false // the next gradient is not added to what is there
-	for _, other := range b.params {
-		if other.kept {
-			return
-		}
-	}
-	b.drop()
-}
-
-// clearedPart notes that a part was cleared while gradients wait to be summed: of the parameters of which this rank has no part they stay, and its optimizer cannot know of them.
-func (d *DataParallel) clearedPart() {
-	if d.arrivals == 0 && d.waits() {
-		d.halfCleared = true
-	}
-}
-
-// stillSummed refuses to sum what an optimizer's ZeroGrad has left. It is asked where a pass begins, and before the backward pass puts its first gradient to those that wait: ZeroGrad may have come in between.
-func (d *DataParallel) stillSummed(op string) error {
-	half := d.halfCleared && d.waits()
-	if d.halfCleared = half; !half {
-		return nil
-	}
-	return d.fatal(op, d.mistake(op, "ZeroGrad of an optimizer, or of a part, came while gradients of passes in NoSync waited to be summed, of which it has this rank's parts alone: call DataParallel.ZeroGrad or the model's"))
-}

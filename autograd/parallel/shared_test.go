@@ -17,18 +17,20 @@ import (
 // sharedOut runs f on two ranks at each of the given stages, with a model in two buckets.
 func sharedOut(t *testing.T, stages []int, f func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error) {
 	t.Helper()
+	sharedOutOver(t, 2, stages, f)
+}
+
+// sharedOutOver is sharedOut on n ranks.
+func sharedOutOver(t *testing.T, n int, stages []int, f func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error) {
+	t.Helper()
 	for _, stage := range stages {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, n, func(r *rank) error {
 				m := nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}, func(d *parallel.DataParallel) error {
 					return f(r, stage, m, d)
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }

@@ -175,8 +175,7 @@ func (r *rank) evaluate(forward func(*autograd.Variable) *autograd.Variable) ([]
 func TestZeRO_EvaluatesWithoutGradientsAndSavesWhole(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				m := newTied(true, false)
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 					evaluate := r.evaluate
@@ -212,10 +211,7 @@ func TestZeRO_EvaluatesWithoutGradientsAndSavesWhole(t *testing.T) {
 					require.Equal(r.t, want, have)
 					return err
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }
@@ -311,8 +307,7 @@ func TestGradientsInParts(t *testing.T) {
 func TestClose_AfterAnUpdateLeavesNoMixture(t *testing.T) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			all := ranks(t, 2)
-			for i, err := range together(all, func(r *rank) error {
+			succeed(t, 2, func(r *rank) error {
 				m := newTied(false, false)
 				return withModel(r, m, []parallel.Option{parallel.ZeRO(stage)}, func(d *parallel.DataParallel) error {
 					opt := optim.SGD(d.Parameters(), optim.LR(0.1))
@@ -330,10 +325,7 @@ func TestClose_AfterAnUpdateLeavesNoMixture(t *testing.T) {
 					}
 					return err
 				})
-			}) {
-				require.NoError(t, err, "rank %d", i)
-			}
-			requireNothingKept(t, all)
+			})
 		})
 	}
 }

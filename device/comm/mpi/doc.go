@@ -38,6 +38,8 @@
 //	all are in it              ErrTimeout without a rank: the network is slow, or the limit short
 //
 // Before there is a group, Open waits for all ranks, as MPI does when it starts, for as long as the time limit, and for at least a minute. It also compares whether all ranks check their calls.
+// MPI_Init does not say for whom it waits, and without it ranks cannot speak to each other. So the error when the time is over has what a rank knows alone: its number and how many there are, from the launcher's environment, its host, the call that has not returned,
+// and, on Linux, which of the launcher's processes on the same machine have not loaded the library, and so have not come to Open. If all of them have, a rank of another machine is missing, or the network between them is: its own log, or the launcher's, says more.
 //
 // A process of the same machine that has ended is noticed within half a second. So all ranks end within the time limit and three seconds. A
 // rank that has ended its group makes no MPI calls any more: its program should say what happened and exit with an error, upon which

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cistern-ml/cistern/device"
@@ -33,6 +34,7 @@ type engine struct {
 	scratch scratch
 	talk    talk
 	peers   peers
+	opening atomic.Value // string: the call of MPI's in which open is
 
 	mu       sync.Mutex
 	fault    *comm.Fault // the first one: it ended the group
@@ -83,7 +85,7 @@ func start(lib *libmpi.Library, options Options) (*engine, error) {
 	case <-timer.C:
 	}
 	close(left)
-	return nil, openError(comm.ErrTimeout, fmt.Sprintf("%v (%s) has not started within %v: a rank has not come to Open, or is lost; end the process, as MPI cannot be left while it starts", lib.ABI, lib.File, limit))
+	return nil, e.notStarted(limit)
 }
 
 // leastOpening is how long Open waits at least: launchers start ranks one after the other, on machines that may have to fetch the program. Tests make it less.
@@ -94,9 +96,11 @@ func (o Options) opening() time.Duration { return max(o.TimeLimit, leastOpening)
 
 // open starts MPI, makes the communicators and exchanges what ranks should know of each other.
 func (e *engine) open() error {
+	e.opening.Store("MPI_Init_thread")
 	if err := e.lib.Init(); err != nil {
 		return openError(comm.ErrUnavailable, fmt.Sprintf("%v (%s): %v", e.lib.ABI, e.lib.File, err))
 	}
+	e.opening.Store("MPI_Comm_dup")
 	world := libmpi.Comm(e.lib.World)
 	data, err := e.lib.Dup(world)
 	if err != nil {
@@ -120,6 +124,7 @@ func (e *engine) open() error {
 	if err := e.talk.open(e.lib, side, e.rank, e.size); err != nil {
 		return openError(comm.ErrLibrary, err.Error())
 	}
+	e.opening.Store("MPI_Iallgather")
 	if f := e.introduce(); f != nil { // another rank may be through here, and have ended the group
 		e.talk.farewell(f)
 		return f.On(backend, e.rank, "Open")

@@ -6,13 +6,15 @@ import (
 	"strconv"
 )
 
-// launchers are the variables in which launchers say how many ranks they have started, the innermost first: Slurm's are also there when
-// mpirun was started in a job of Slurm's, and then mpirun's count.
-var launchers = []struct{ variable, name string }{
-	{"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
-	{"PMI_SIZE", "a launcher of MPICH's kind"},
-	{"SLURM_STEP_NUM_TASKS", "srun"},
-	{"SLURM_NTASKS", "Slurm"},
+// launcherVariables are those in which a launcher says how many ranks it has started, which of them a process is, and how many are on its machine, "" for none.
+type launcherVariables struct{ variable, rank, local, name string }
+
+// launchers have the innermost first: Slurm's variables are also there when mpirun was started in a job of Slurm's, and then mpirun's count.
+var launchers = []launcherVariables{
+	{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI's mpirun"},
+	{"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "a launcher of MPICH's kind"},
+	{"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "", "srun"},
+	{"SLURM_NTASKS", "SLURM_PROCID", "", "Slurm"},
 }
 
 // checkLaunch returns how the launcher's number of ranks differs from the library's, or "".

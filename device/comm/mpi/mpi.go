@@ -36,7 +36,7 @@ var opened atomic.Bool
 
 // Open joins the group of all ranks that the launcher has started, and waits for them. It can be called once in a process. A missing
 // library, or one that does not fit the launcher, is an *comm.Error that matches comm.ErrUnavailable and says what to do. If the others do not come within the time limit, or within a minute if the limit is less, one that matches
-// comm.ErrTimeout: then the process should end. Who is missing MPI does not say.
+// comm.ErrTimeout: then the process should end. Who is missing MPI does not say: the error has this rank's number, host and the call of MPI's, and names those of the same machine that have not come to Open, on Linux.
 func Open(dev device.Device, options Options) (comm.Comm, error) {
 	if err := checkDevice(dev); err != nil {
 		return nil, err

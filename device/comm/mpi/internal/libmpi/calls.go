@@ -115,6 +115,9 @@ func (l *Library) Init() error {
 	return nil
 }
 
+// Code is an address in the library's code.
+func (l *Library) Code() uintptr { return l.functions[initThread] }
+
 // Finalize ends MPI. All ranks must call it.
 func (l *Library) Finalize() error { return l.do(finalize) }
 
