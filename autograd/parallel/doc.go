@@ -89,5 +89,5 @@
 //	units.go       which parameters ZeRO 3 gathers together    gather.go     when it does
 //	whole.go       whole parameters, to save and to load       close.go      the end, and what is left of the model
 //	predict.go     what a rank holds, without running          sampler.go    whose examples are whose
-//	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go, checkpointload.go, and agree.go: errors of all ranks
+//	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go and checkpointwrite.go, checkpointload.go, checkpointread.go and checkpointmatch.go, and agree.go: errors of all ranks
 package parallel
