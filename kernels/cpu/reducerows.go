@@ -46,6 +46,29 @@ func mergeFoursWide(acc, rows []float64, ld, fours int) int {
 	return n
 }
 
+// mergeIntegerFours takes in fours of rows, ld apart, as mergeIntegers one.
+func mergeIntegerFours[T integer](acc []int64, rows []T, ld, fours int) {
+	n := 0
+	switch rows := any(rows).(type) {
+	case []int64:
+		if n = len(acc) &^ 3; n > 0 && vector.mergeSumsWhole != nil {
+			vector.mergeSumsWhole(fours, n, &acc[0], &rows[0], 8*ld)
+		} else {
+			n = 0
+		}
+	case []uint8:
+		if n = len(acc) &^ 31; n > 0 && vector.mergeSumsBytes != nil {
+			vector.mergeSumsBytes(fours, n, &acc[0], &rows[0], ld)
+		} else {
+			n = 0
+		}
+	}
+	acc, rows = acc[n:], rows[n:]
+	for k := 0; k < 4*fours && len(acc) > 0; k++ {
+		mergeIntegers(acc, rows[k*ld:][:len(acc)])
+	}
+}
+
 // spoiltSums reports whether a sum is not finite: four elements may be beyond the range of float32 whose sum with others is not.
 func spoiltSums(acc []float64) bool {
 	for _, v := range acc {
@@ -57,15 +80,15 @@ func spoiltSums(acc []float64) bool {
 }
 
 func mergeMaxes[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, vector.mergeMaxesWide, mergeMax[T])
+	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, vector.mergeMaxesWide, vector.mergeMaxesWhole, mergeMax[T])
 }
 
 func mergeMins[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMins, vector.mergeMinsWide, mergeMin[T])
+	mergeMost(acc, rows, ld, fours, vector.mergeMins, vector.mergeMinsWide, vector.mergeMinsWhole, mergeMin[T])
 }
 
 func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), wide func(fours, n int, acc, rows *float64, ld int),
-	one func(acc, row []T),
+	whole func(fours, n int, acc, rows *int64, ld int), one func(acc, row []T),
 ) {
 	if f, ok := any(acc).([]float32); ok && all != nil && len(f) >= 8 {
 		n := len(f) &^ 7
@@ -75,6 +98,11 @@ func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, ac
 	if f, ok := any(acc).([]float64); ok && wide != nil && len(f) >= 4 {
 		n := len(f) &^ 3
 		wide(fours, n, &f[0], &any(rows).([]float64)[0], 8*ld)
+		acc, rows = acc[n:], rows[n:]
+	}
+	if f, ok := any(acc).([]int64); ok && whole != nil && len(f) >= 4 {
+		n := len(f) &^ 3
+		whole(fours, n, &f[0], &any(rows).([]int64)[0], 8*ld)
 		acc, rows = acc[n:], rows[n:]
 	}
 	for k := 0; k < 4*fours && len(acc) > 0; k++ {
@@ -110,27 +138,69 @@ func foldSums[T float](acc []float64, v []T, ld, n int) bool {
 	return true
 }
 
-// maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.
-
-func maxOfRows[T number](acc, v []T, ld, n int) bool {
-	return mostOfRows(acc, v, ld, n, vector.maxRows, maxOf[T])
-}
-
-func minOfRows[T number](acc, v []T, ld, n int) bool {
-	return mostOfRows(acc, v, ld, n, vector.minRows, minOf[T])
-}
-
-func mostOfRows[T number](acc, v []T, ld, n int, all func(rows, n int, v *float32, ld int, to *float32), rest func(m T, v []T) T) bool {
-	f, ok := any(v).([]float32)
-	if !ok || all == nil || n < 32 {
+// foldIntegerRows is foldSums of int64.
+func foldIntegerRows[T integer](acc []int64, v []T, ld, n int) bool {
+	whole, ok := any(v).([]int64)
+	if !ok || vector.sumRowsWhole == nil || n < 16 {
 		return false
 	}
-	whole := n &^ 31
-	all(len(acc), whole, &f[0], 4*ld, &any(acc).([]float32)[0])
-	if whole < n {
-		for i := range acc {
-			acc[i] = rest(acc[i], v[i*ld:][whole:n])
+	vector.sumRowsWhole(len(acc), n&^15, &whole[0], 8*ld, &acc[0])
+	for i := range acc {
+		for _, x := range whole[i*ld:][n&^15 : n] {
+			acc[i] += x
 		}
 	}
 	return true
+}
+
+// maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.
+
+func maxOfRows[T number](acc, v []T, ld, n int) bool { return mostOfRows(false, acc, v, ld, n) }
+
+func minOfRows[T number](acc, v []T, ld, n int) bool { return mostOfRows(true, acc, v, ld, n) }
+
+func mostOfRows[T number](least bool, acc, v []T, ld, n int) bool {
+	whole := mostOfWholes(least, acc, v, ld, n)
+	if whole > 0 && whole < n {
+		for i := range acc {
+			if rest := v[i*ld:][whole:n]; least {
+				acc[i] = minOf(acc[i], rest)
+			} else {
+				acc[i] = maxOf(acc[i], rest)
+			}
+		}
+	}
+	return whole > 0
+}
+
+// mostOfWholes sets acc[i] to the extreme of as many of the first elements of row i as vectors take, and says how many: none if they have none for the type.
+func mostOfWholes[T number](least bool, acc, v []T, ld, n int) int {
+	switch acc := any(acc).(type) {
+	case []float32:
+		f := either(least, vector.minRows, vector.maxRows)
+		if n &^= 31; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]float32)[0], 4*ld, &acc[0])
+			return n
+		}
+	case []float64:
+		f := either(least, vector.minRowsWide, vector.maxRowsWide)
+		if n &^= 15; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]float64)[0], 8*ld, &acc[0])
+			return n
+		}
+	case []int64:
+		f := either(least, vector.minRowsWhole, vector.maxRowsWhole)
+		if n &^= 15; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]int64)[0], 8*ld, &acc[0])
+			return n
+		}
+	}
+	return 0
+}
+
+func either[F any](first bool, a, b F) F {
+	if first {
+		return a
+	}
+	return b
 }

@@ -450,6 +450,148 @@ loop:
 	VZEROUPPER
 	RET
 
+// func mulInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·mulInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS  (SI)(BX*1), Y0
+	VMOVUPS  32(SI)(BX*1), Y1
+	VMOVDQU  (DX), Y4
+	VPSHUFD  $0xb1, Y4, Y5
+	VPMULLD  Y0, Y5, Y5
+	VPSRLQ   $0x20, Y5, Y6
+	VPADDD   Y6, Y5, Y5
+	VPSLLQ   $0x20, Y5, Y5
+	VPMULUDQ Y4, Y0, Y0
+	VPADDQ   Y5, Y0, Y0
+	VMOVDQU  (DX)(R8*1), Y4
+	VPSHUFD  $0xb1, Y4, Y5
+	VPMULLD  Y1, Y5, Y5
+	VPSRLQ   $0x20, Y5, Y6
+	VPADDD   Y6, Y5, Y5
+	VPSLLQ   $0x20, Y5, Y5
+	VPMULUDQ Y4, Y1, Y1
+	VPADDQ   Y5, Y1, Y1
+	VMOVUPS  Y0, (DI)(BX*1)
+	VMOVUPS  Y1, 32(DI)(BX*1)
+	LEAQ     (DX)(R8*2), DX
+	ADDQ     $0x40, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func maximumInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·maximumInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS   (SI)(BX*1), Y0
+	VMOVUPS   32(SI)(BX*1), Y1
+	VMOVDQU   (DX), Y4
+	VPCMPGTQ  Y0, Y4, Y5
+	VBLENDVPD Y5, Y4, Y0, Y0
+	VMOVDQU   (DX)(R8*1), Y4
+	VPCMPGTQ  Y1, Y4, Y5
+	VBLENDVPD Y5, Y4, Y1, Y1
+	VMOVUPS   Y0, (DI)(BX*1)
+	VMOVUPS   Y1, 32(DI)(BX*1)
+	LEAQ      (DX)(R8*2), DX
+	ADDQ      $0x40, BX
+	CMPQ      BX, CX
+	JLT       loop
+	VZEROUPPER
+	RET
+
+// func minimumInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·minimumInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS   (SI)(BX*1), Y0
+	VMOVUPS   32(SI)(BX*1), Y1
+	VMOVDQU   (DX), Y4
+	VPCMPGTQ  Y4, Y0, Y5
+	VBLENDVPD Y5, Y4, Y0, Y0
+	VMOVDQU   (DX)(R8*1), Y4
+	VPCMPGTQ  Y4, Y1, Y5
+	VBLENDVPD Y5, Y4, Y1, Y1
+	VMOVUPS   Y0, (DI)(BX*1)
+	VMOVUPS   Y1, 32(DI)(BX*1)
+	LEAQ      (DX)(R8*2), DX
+	ADDQ      $0x40, BX
+	CMPQ      BX, CX
+	JLT       loop
+	VZEROUPPER
+	RET
+
+// func maximumInt32AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·maximumInt32AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*1), Y0
+	VMOVUPS 32(SI)(BX*1), Y1
+	VPMAXSD (DX), Y0, Y0
+	VPMAXSD (DX)(R8*1), Y1, Y1
+	VMOVUPS Y0, (DI)(BX*1)
+	VMOVUPS Y1, 32(DI)(BX*1)
+	LEAQ    (DX)(R8*2), DX
+	ADDQ    $0x40, BX
+	CMPQ    BX, CX
+	JLT     loop
+	VZEROUPPER
+	RET
+
+// func minimumInt32AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·minimumInt32AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*1), Y0
+	VMOVUPS 32(SI)(BX*1), Y1
+	VPMINSD (DX), Y0, Y0
+	VPMINSD (DX)(R8*1), Y1, Y1
+	VMOVUPS Y0, (DI)(BX*1)
+	VMOVUPS Y1, 32(DI)(BX*1)
+	LEAQ    (DX)(R8*2), DX
+	ADDQ    $0x40, BX
+	CMPQ    BX, CX
+	JLT     loop
+	VZEROUPPER
+	RET
+
 // func logicAVX2(n int, dst *byte, a *byte, b *byte, m *[4]uint64)
 // Requires: AVX, AVX2
 TEXT ·logicAVX2(SB), NOSPLIT, $0-40
@@ -478,132 +620,6 @@ loop:
 	ADDQ    $0x20, BX
 	CMPQ    BX, CX
 	JLT     loop
-	VZEROUPPER
-	RET
-
-// func foldAddInt64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX, AVX2
-TEXT ·foldAddInt64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VPADDQ  (SI), Y0, Y0
-	VPADDQ  32(SI), Y1, Y1
-	VPADDQ  64(SI), Y2, Y2
-	VPADDQ  96(SI), Y3, Y3
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
-	VZEROUPPER
-	RET
-
-// func foldMaxFloat64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX
-TEXT ·foldMaxFloat64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VMOVUPD (SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y0, Y0
-	VORPD   Y9, Y4, Y4
-	VMOVUPD 32(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y1, Y1
-	VORPD   Y9, Y5, Y5
-	VMOVUPD 64(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y2, Y2
-	VORPD   Y9, Y6, Y6
-	VMOVUPD 96(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y3, Y3
-	VORPD   Y9, Y7, Y7
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
-	VZEROUPPER
-	RET
-
-// func foldMinFloat64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX
-TEXT ·foldMinFloat64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VMOVUPD (SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y0, Y0
-	VORPD   Y9, Y4, Y4
-	VMOVUPD 32(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y1, Y1
-	VORPD   Y9, Y5, Y5
-	VMOVUPD 64(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y2, Y2
-	VORPD   Y9, Y6, Y6
-	VMOVUPD 96(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y3, Y3
-	VORPD   Y9, Y7, Y7
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
 	VZEROUPPER
 	RET
 

@@ -49,17 +49,47 @@ func generateWords() {
 		{"addInt32", func(b Mem, a VecPhysical) { VPADDD(b, a, a) }},
 		{"subInt32", func(b Mem, a VecPhysical) { VPSUBD(b, a, a) }},
 		{"mulInt32", func(b Mem, a VecPhysical) { VPMULLD(b, a, a) }},
+		{"mulInt64", mulWhole},
+		{"maximumInt64", func(b Mem, a VecPhysical) { greaterWhole(b, a, false) }},
+		{"minimumInt64", func(b Mem, a VecPhysical) { greaterWhole(b, a, true) }},
+		{"maximumInt32", func(b Mem, a VecPhysical) { VPMAXSD(b, a, a) }},
+		{"minimumInt32", func(b Mem, a VecPhysical) { VPMINSD(b, a, a) }},
 	} {
 		words(w.name+"AVX2", w.compute)
 	}
 	logic("logicAVX2")
-	folding("foldAddInt64AVX2", func(v Mem, kept, _ VecPhysical) { VPADDQ(v, kept, kept) })
-	folding("foldMaxFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMAXPD) })
-	folding("foldMinFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMINPD) })
 	generateCasts()
 	generateComparisons()
 	sumRowsWide("sumFloat64AVX2")
 	mergeProducts("mergeProdAVX2")
+}
+
+// mulWhole is the lower half of products of int64: of 32 bits each that of the lower ones, and above it those of a lower and an upper one.
+func mulWhole(b Mem, a VecPhysical) {
+	VMOVDQU(b, Y4)
+	VPSHUFD(U8(0xb1), Y4, Y5)
+	VPMULLD(a, Y5, Y5)
+	VPSRLQ(U8(32), Y5, Y6)
+	VPADDD(Y6, Y5, Y5)
+	VPSLLQ(U8(32), Y5, Y5)
+	VPMULUDQ(Y4, a, a)
+	VPADDQ(Y5, a, a)
+}
+
+// greaterWhole sets a to the greater of two int64, or to the less.
+func greaterWhole(b Mem, a VecPhysical, less bool) {
+	VMOVDQU(b, Y4)
+	extreme64(Y4, a, Y5, less)
+}
+
+// extreme64 sets kept to the greater of it and v, or to the less.
+func extreme64(v Op, kept, mask VecPhysical, less bool) {
+	if less {
+		VPCMPGTQ(v, kept, mask)
+	} else {
+		VPCMPGTQ(kept, v, mask)
+	}
+	VBLENDVPD(mask, v, kept, kept)
 }
 
 // extremeWide is generateExtremes of float64.
@@ -93,40 +123,6 @@ func words(name string, compute func(b Mem, a VecPhysical)) {
 	ADDQ(U8(64), RBX)
 	CMPQ(RBX, RCX)
 	JLT(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
-}
-
-// extremeFold keeps extremes of numbers, and all bits where one was NaN.
-func extremeFold(v Mem, kept, spoilt VecPhysical, f func(ops ...Op)) {
-	VMOVUPD(v, Y8)
-	VCMPPD(U8(3), Y8, Y8, Y9)
-	f(Y8, kept, kept)
-	VORPD(Y9, spoilt, spoilt)
-}
-
-// folding writes a function that takes elements into sixteen, by place, of 8 bytes each, for a multiple of 128 bytes.
-func folding(name string, take func(v Mem, kept, spoilt VecPhysical)) {
-	kept, spoilt := []VecPhysical{Y0, Y1, Y2, Y3}, []VecPhysical{Y4, Y5, Y6, Y7}
-	TEXT(name, NOSPLIT, "func(n int, acc, v *byte)")
-	Load(Param("n"), RCX)
-	Load(Param("acc"), RDI)
-	Load(Param("v"), RSI)
-	for i, k := range kept {
-		VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, k)
-		VXORPD(spoilt[i], spoilt[i], spoilt[i])
-	}
-	Label("loop")
-	for i, k := range kept {
-		take(Mem{Base: RSI, Disp: 32 * i}, k, spoilt[i])
-	}
-	SUBQ(I8(-128), RSI)
-	ADDQ(I8(-128), RCX)
-	JG(LabelRef("loop"))
-	for i, k := range kept {
-		VORPD(spoilt[i], k, k)
-		VMOVUPD(k, Mem{Base: RDI, Disp: 32 * i})
-	}
 	VZEROUPPER()
 	RET()
 }
