@@ -63,6 +63,10 @@ type vectorLoops struct {
 
 	compare comparisons // compare.go
 
+	// multiples of 8 elements of int64 (divide.go). small reports whether all can be divided by the others
+	small     func(n int, v *byte) int
+	divisions [divisionCount]func(n int, dst, a, b *byte)
+
 	// multiples of 8 elements: conversions, and products in float64 with a row. truncate reports what no int32 is
 	casts     [castKinds][castKinds]func(n int, dst, src *byte)
 	truncate  func(n int, dst, src *byte) int

@@ -264,6 +264,18 @@ func maximumInt32AVX2(n int, dst, a, b *byte, step int)
 func minimumInt32AVX2(n int, dst, a, b *byte, step int)
 
 //go:noescape
+func smallInt64AVX2(n int, v *byte) int
+
+//go:noescape
+func fmodSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func remainderSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func floorDivideSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
 func logicAVX2(n int, dst, a, b *byte, m *[4]uint64)
 
 //go:noescape
@@ -393,6 +405,7 @@ func (v *vectorLoops) setWords() {
 	v.divWords, v.sqrtWords = wordLoops{divFloat64AVX2}, wordLoops{sqrtFloat64AVX2}
 	v.maxWords = wordLoops{maximumFloat64AVX2, maximumInt64AVX2, maximumInt32AVX2}
 	v.minWords = wordLoops{minimumFloat64AVX2, minimumInt64AVX2, minimumInt32AVX2}
+	v.small, v.divisions = smallInt64AVX2, [...]func(n int, dst, a, b *byte){fmodSmallAVX2, remainderSmallAVX2, floorDivideSmallAVX2}
 	v.absWords = wordLoops{absFloat64AVX2, absInt64AVX2, absInt32AVX2}
 	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
 	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2

@@ -1646,3 +1646,169 @@ loop:
 	JLT       loop
 	VZEROUPPER
 	RET
+
+// func smallInt64AVX2(n int, v *byte) int
+// Requires: AVX, AVX2
+TEXT ·smallInt64AVX2(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), CX
+	MOVQ         v+8(FP), SI
+	MOVQ         $0x0004000000000000, AX
+	VMOVQ        AX, X7
+	VPBROADCASTQ X7, Y7
+	VPXOR        Y6, Y6, Y6
+
+loop:
+	VPADDQ (SI), Y7, Y0
+	VPOR   Y0, Y6, Y6
+	VPADDQ 32(SI), Y7, Y1
+	VPOR   Y1, Y6, Y6
+	ADDQ   $0x40, SI
+	SUBQ   $0x08, CX
+	JG     loop
+	VPSRLQ $0x33, Y6, Y6
+	XORQ   AX, AX
+	VPTEST Y6, Y6
+	SETEQ  AL
+	MOVQ   AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func fmodSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·fmodSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x03, Y2, Y2
+	VMULPD   Y1, Y2, Y2
+	VSUBPD   Y2, Y0, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x03, Y6, Y6
+	VMULPD   Y5, Y6, Y6
+	VSUBPD   Y6, Y4, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func remainderSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·remainderSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x01, Y2, Y2
+	VMULPD   Y1, Y2, Y2
+	VSUBPD   Y2, Y0, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x01, Y6, Y6
+	VMULPD   Y5, Y6, Y6
+	VSUBPD   Y6, Y4, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func floorDivideSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·floorDivideSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x01, Y2, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x01, Y6, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
