@@ -1022,14 +1022,6 @@ func hardtanhGrad[T float](dst, g, a []T, call *op.Call) {
 	}
 }
 
-// isNaN is true where a is not a number.
-func isNaN[T float](dst []uint8, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(math.IsNaN(float64(a[i])))
-	}
-}
-
 // isInf is true where a is infinite.
 func isInf[T float](dst []uint8, a []T, _ *op.Call) {
 	a = a[:len(dst)]
@@ -1230,7 +1222,7 @@ func tableRows() []op.Row {
 		row(op.HardshrinkGrad, floats(two(function2With(fnHardshrinkGrad)), two(hardshrinkGrad[float64]))),
 		row(op.Softshrink, floats(one(function1With(fnSoftshrink)), one(softshrink[float64]))),
 		row(op.HardtanhGrad, floats(two(function2With(fnHardtanhGrad)), two(hardtanhGrad[float64]))),
-		row(op.IsNaN, floats(one8(isNaN[float32]), one8(isNaN[float64]))),
+		row(op.IsNaN, floats(one8(ofItself(compared(op.Ne, ne[float32]))), one8(ofItself(compared(op.Ne, ne[float64]))))),
 		row(op.IsInf, floats(one8(isInf[float32]), one8(isInf[float64]))),
 		row(op.IsFinite, floats(one8(isFinite[float32]), one8(isFinite[float64]))),
 		row(op.Not, floats(one8(not[float32]), one8(not[float64])), integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(negated))),
