@@ -138,19 +138,34 @@ func foldSums[T float](acc []float64, v []T, ld, n int) bool {
 	return true
 }
 
-// foldIntegerRows is foldSums of int64.
+// foldIntegerRows is foldSums of integers.
 func foldIntegerRows[T integer](acc []int64, v []T, ld, n int) bool {
-	whole, ok := any(v).([]int64)
-	if !ok || vector.sumRowsWhole == nil || n < 16 {
-		return false
-	}
-	vector.sumRowsWhole(len(acc), n&^15, &whole[0], 8*ld, &acc[0])
-	for i := range acc {
-		for _, x := range whole[i*ld:][n&^15 : n] {
-			acc[i] += x
+	whole := sumWholes(acc, v, ld, n)
+	if whole > 0 {
+		for i := range acc {
+			for _, x := range v[i*ld:][whole:n] {
+				acc[i] += int64(x)
+			}
 		}
 	}
-	return true
+	return whole > 0
+}
+
+// sumWholes sets acc[i] to the sum of as many of the first elements of row i as vectors take, and says how many: none if they have none for the type.
+func sumWholes[T integer](acc []int64, v []T, ld, n int) int {
+	switch v := any(v).(type) {
+	case []int64:
+		if n &^= 15; n > 0 && vector.sumRowsWhole != nil {
+			vector.sumRowsWhole(len(acc), n, &v[0], 8*ld, &acc[0])
+			return n
+		}
+	case []uint8:
+		if n &^= 127; n > 0 && vector.sumRowsBytes != nil {
+			vector.sumRowsBytes(len(acc), n, &v[0], ld, &acc[0])
+			return n
+		}
+	}
+	return 0
 }
 
 // maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.

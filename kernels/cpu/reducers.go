@@ -48,13 +48,14 @@ func intSumReducer[T integer]() reducer[T, int64, int64] {
 
 // foldIntegers keeps four sums, so that additions need not wait for each other.
 func foldIntegers[T integer](acc int64, v []T) int64 {
-	if wide, ok := any(v).([]int64); ok && len(v) >= 16 && vector.sumRowsWhole != nil {
+	if len(v) >= 16 && sizeOf(v[0]) != 4 {
 		s := takeScratch()
-		defer scratches.Put(s)
-		sum, n := scratchBuffer[int64](s, 0, 1), len(v)&^15
-		vector.sumRowsWhole(1, n, &wide[0], 0, &sum[0])
-		acc += sum[0]
-		v = v[n:]
+		sum := scratchBuffer[int64](s, 0, 1)
+		if n := sumWholes(sum, v, 0, len(v)); n > 0 {
+			acc += sum[0]
+			v = v[n:]
+		}
+		scratches.Put(s)
 	}
 	var s [4]int64
 	for ; len(v) >= 4; v = v[4:] {

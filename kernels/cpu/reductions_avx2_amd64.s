@@ -1065,7 +1065,54 @@ loop:
 	VPADDQ       64(SI), Y2, Y2
 	VPADDQ       96(SI), Y3, Y3
 	SUBQ         $-128, SI
-	SUBQ         $0x10, CX
+	SUBQ         $0x00000010, CX
+	JNZ          loop
+	VPADDQ       Y1, Y0, Y0
+	VPADDQ       Y3, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func sumRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *int64)
+// Requires: AVX, AVX2
+TEXT ·sumRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ  R9, SI
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+loop:
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      (SI), Y4, Y4
+	VPADDQ       Y4, Y0, Y0
+	VPXOR        Y5, Y5, Y5
+	VPSADBW      32(SI), Y5, Y5
+	VPADDQ       Y5, Y1, Y1
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      64(SI), Y6, Y6
+	VPADDQ       Y6, Y2, Y2
+	VPXOR        Y7, Y7, Y7
+	VPSADBW      96(SI), Y7, Y7
+	VPADDQ       Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x00000080, CX
 	JNZ          loop
 	VPADDQ       Y1, Y0, Y0
 	VPADDQ       Y3, Y2, Y2

@@ -49,12 +49,13 @@ type vectorLoops struct {
 	mergeMaxesWhole, mergeMinsWhole, mergeSumsWhole func(fours, n int, acc, rows *int64, ld int)
 	// of a multiple of 32 elements, 64 fours at most
 	mergeSumsBytes func(fours, n int, acc *int64, rows *uint8, ld int)
-	// rows of a multiple of 16 elements, and of 32 of float32 for extremes, ld bytes apart
+	// rows of a multiple of 16 elements, of 32 of float32 for extremes, and of 128 bytes, ld bytes apart
 	sumRows                    func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows           func(rows, n int, v *float32, ld int, to *float32)
 	maxRowsWide, minRowsWide   func(rows, n int, v *float64, ld int, to *float64)
 	maxRowsWhole, minRowsWhole func(rows, n int, v *int64, ld int, to *int64)
 	sumRowsWhole               func(rows, n int, v *int64, ld int, to *int64)
+	sumRowsBytes               func(rows, n int, v *uint8, ld int, to *int64)
 
 	// multiples of 64 bytes of elements of other types (words.go), and of 32 bytes for logic
 	addWords, subWords, mulWords, divWords, sqrtWords wordLoops

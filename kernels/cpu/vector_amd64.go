@@ -105,6 +105,9 @@ func minRowsInt64AVX2(rows, n int, v *int64, ld int, to *int64)
 func sumRowsInt64AVX2(rows, n int, v *int64, ld int, to *int64)
 
 //go:noescape
+func sumRowsUint8AVX2(rows, n int, v *uint8, ld int, to *int64)
+
+//go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
 
 // Those of layer norm are in normforward_avx2_amd64.s.
@@ -409,7 +412,7 @@ func (v *vectorLoops) setWords() {
 	v.absWords = wordLoops{absFloat64AVX2, absInt64AVX2, absInt32AVX2}
 	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
 	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2
-	v.sumRowsWhole = sumRowsInt64AVX2
+	v.sumRowsWhole, v.sumRowsBytes = sumRowsInt64AVX2, sumRowsUint8AVX2
 	v.maxRowsWide, v.minRowsWide, v.maxRowsWhole, v.minRowsWhole = maxRowsFloat64AVX2, minRowsFloat64AVX2, maxRowsInt64AVX2, minRowsInt64AVX2
 	v.mergeMaxesWhole, v.mergeMinsWhole = mergeMaxesInt64AVX2, mergeMinsInt64AVX2
 	v.mergeSumsWhole, v.mergeSumsBytes = mergeSumsInt64AVX2, mergeSumsUint8AVX2

@@ -13,7 +13,7 @@ import (
 // vectorEmitter writes programs as functions on AVX2, for multiples of 8 elements, at least one. Two vectors are in work at once where
 // there are registers for it.
 type vectorEmitter struct {
-	constants map[constant]int // where they lie
+	constants map[constant]int        // where they lie
 	kept      map[constant]VecVirtual // those that the function in work has in registers
 }
 

@@ -20,7 +20,12 @@ func generateReductions() {
 	mergeSumsWhole("mergeSumsInt64AVX2")
 	mergeSumsBytes("mergeSumsUint8AVX2")
 	sumRows("sumRowsAVX2")
-	sumRowsWhole("sumRowsInt64AVX2")
+	sumRowsWhole("sumRowsInt64AVX2", "int64", 16, func(m Mem, sum, _ VecPhysical) { VPADDQ(m, sum, sum) })
+	sumRowsWhole("sumRowsUint8AVX2", "uint8", 128, func(m Mem, sum, tmp VecPhysical) {
+		VPXOR(tmp, tmp, tmp)
+		VPSADBW(m, tmp, tmp) // of eight bytes each
+		VPADDQ(tmp, sum, sum)
+	})
 	mostRows("maxRowsAVX2", VMAXPS)
 	mostRows("minRowsAVX2", VMINPS)
 	mostRowsWide("maxRowsFloat64AVX2", "float64", func(v Op, kept, _ VecPhysical) { VMAXPD(v, kept, kept) })
@@ -328,19 +333,19 @@ func sumRows(name string) {
 	})
 }
 
-// sumRowsWhole gives the sum of each row, of a multiple of 16 int64.
-func sumRowsWhole(name string) {
+// sumRowsWhole gives the sum of each row in int64, of a multiple of so many elements, which fill four vectors.
+func sumRowsWhole(name, element string, elements int, add func(m Mem, sum, tmp VecPhysical)) {
 	sums := []VecPhysical{Y0, Y1, Y2, Y3}
-	alongRows(name, "func(rows, n int, v *int64, ld int, to *int64)", func() {
+	alongRows(name, "func(rows, n int, v *"+element+", ld int, to *int64)", func() {
 		for _, s := range sums {
 			VPXOR(s, s, s)
 		}
 		Label("loop")
 		for i, s := range sums {
-			VPADDQ(Mem{Base: RSI, Disp: 32 * i}, s, s)
+			add(Mem{Base: RSI, Disp: 32 * i}, s, []VecPhysical{Y4, Y5, Y6, Y7}[i])
 		}
 		SUBQ(I8(-128), RSI)
-		SUBQ(U8(16), RCX)
+		SUBQ(U32(uint32(elements)), RCX)
 		JNZ(LabelRef("loop"))
 		VPADDQ(Y1, Y0, Y0)
 		VPADDQ(Y3, Y2, Y2)
