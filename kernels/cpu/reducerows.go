@@ -80,34 +80,50 @@ func spoiltSums(acc []float64) bool {
 }
 
 func mergeMaxes[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, vector.mergeMaxesWide, vector.mergeMaxesWhole, mergeMax[T])
+	mergeMost(false, acc, rows, ld, fours, mergeMax[T])
 }
 
 func mergeMins[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMins, vector.mergeMinsWide, vector.mergeMinsWhole, mergeMin[T])
+	mergeMost(true, acc, rows, ld, fours, mergeMin[T])
 }
 
-func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), wide func(fours, n int, acc, rows *float64, ld int),
-	whole func(fours, n int, acc, rows *int64, ld int), one func(acc, row []T),
-) {
-	if f, ok := any(acc).([]float32); ok && all != nil && len(f) >= 8 {
-		n := len(f) &^ 7
-		all(fours, n, &f[0], &any(rows).([]float32)[0], 4*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
-	if f, ok := any(acc).([]float64); ok && wide != nil && len(f) >= 4 {
-		n := len(f) &^ 3
-		wide(fours, n, &f[0], &any(rows).([]float64)[0], 8*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
-	if f, ok := any(acc).([]int64); ok && whole != nil && len(f) >= 4 {
-		n := len(f) &^ 3
-		whole(fours, n, &f[0], &any(rows).([]int64)[0], 8*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
+func mergeMost[T number](least bool, acc, rows []T, ld, fours int, one func(acc, row []T)) {
+	n := mergeMostWholes(least, acc, rows, ld, fours)
+	acc, rows = acc[n:], rows[n:]
 	for k := 0; k < 4*fours && len(acc) > 0; k++ {
 		one(acc, rows[k*ld:][:len(acc)])
 	}
+}
+
+// mergeMostWholes is mergeMost of as many of the first columns as vectors take, and says how many.
+func mergeMostWholes[T number](least bool, acc, rows []T, ld, fours int) (n int) {
+	switch acc := any(acc).(type) {
+	case []float32:
+		f := either(least, vector.mergeMins, vector.mergeMaxes)
+		if n = len(acc) &^ 7; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]float32)[0], 4*ld)
+			return n
+		}
+	case []float64:
+		f := either(least, vector.mergeMinsWide, vector.mergeMaxesWide)
+		if n = len(acc) &^ 3; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]float64)[0], 8*ld)
+			return n
+		}
+	case []int64:
+		f := either(least, vector.mergeMinsWhole, vector.mergeMaxesWhole)
+		if n = len(acc) &^ 3; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]int64)[0], 8*ld)
+			return n
+		}
+	case []uint8:
+		f := either(least, vector.mergeMinsBytes, vector.mergeMaxesBytes)
+		if n = len(acc) &^ 31; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]uint8)[0], ld)
+			return n
+		}
+	}
+	return 0
 }
 
 // joinSums joins the sums of later rows.
@@ -207,6 +223,12 @@ func mostOfWholes[T number](least bool, acc, v []T, ld, n int) int {
 		f := either(least, vector.minRowsWhole, vector.maxRowsWhole)
 		if n &^= 15; n > 0 && f != nil {
 			f(len(acc), n, &any(v).([]int64)[0], 8*ld, &acc[0])
+			return n
+		}
+	case []uint8:
+		f := either(least, vector.minRowsBytes, vector.maxRowsBytes)
+		if n &^= 127; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]uint8)[0], ld, &acc[0])
 			return n
 		}
 	}

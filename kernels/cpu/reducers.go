@@ -370,7 +370,7 @@ func mergeMin[T number](acc, row []T) {
 
 // maxOf is the largest of m and v, or NaN.
 func maxOf[T number](m T, v []T) T {
-	if sizeOf(m) == 8 && len(v) >= 16 {
+	if sizeOf(m) != 4 && len(v)*sizeOf(m) >= 128 {
 		few, n := mostWide(false, v)
 		if n > 0 {
 			m = max(m, few)
@@ -396,7 +396,7 @@ func maxOf[T number](m T, v []T) T {
 	return m
 }
 
-// mostWide is the extreme of the first n elements, for types of 8 bytes.
+// mostWide is the extreme of the first n elements, where vectors take some.
 func mostWide[T number](least bool, v []T) (most T, n int) {
 	s := takeScratch()
 	defer scratches.Put(s)
@@ -407,7 +407,7 @@ func mostWide[T number](least bool, v []T) (most T, n int) {
 
 // minOf is the least of m and v, or NaN.
 func minOf[T number](m T, v []T) T {
-	if sizeOf(m) == 8 && len(v) >= 16 {
+	if sizeOf(m) != 4 && len(v)*sizeOf(m) >= 128 {
 		few, n := mostWide(true, v)
 		if n > 0 {
 			m = min(m, few)

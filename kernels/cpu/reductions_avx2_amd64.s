@@ -614,6 +614,216 @@ done:
 	VZEROUPPER
 	RET
 
+// func mergeMaxesUint8AVX2(fours int, n int, acc *uint8, rows *uint8, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMaxesUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x40, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VPMAXUB (R9), Y0, Y0
+	VPMAXUB (R9)(DX*1), Y0, Y0
+	VPMAXUB (R9)(DX*2), Y0, Y0
+	VPMAXUB (R9)(R8*1), Y0, Y0
+	VPMAXUB 32(R9), Y1, Y1
+	VPMAXUB 32(R9)(DX*1), Y1, Y1
+	VPMAXUB 32(R9)(DX*2), Y1, Y1
+	VPMAXUB 32(R9)(R8*1), Y1, Y1
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x40, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x40, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VPMAXUB (R9), Y0, Y0
+	VPMAXUB (R9)(DX*1), Y0, Y0
+	VPMAXUB (R9)(DX*2), Y0, Y0
+	VPMAXUB (R9)(R8*1), Y0, Y0
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMinsUint8AVX2(fours int, n int, acc *uint8, rows *uint8, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMinsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x40, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VPMINUB (R9), Y0, Y0
+	VPMINUB (R9)(DX*1), Y0, Y0
+	VPMINUB (R9)(DX*2), Y0, Y0
+	VPMINUB (R9)(R8*1), Y0, Y0
+	VPMINUB 32(R9), Y1, Y1
+	VPMINUB 32(R9)(DX*1), Y1, Y1
+	VPMINUB 32(R9)(DX*2), Y1, Y1
+	VPMINUB 32(R9)(R8*1), Y1, Y1
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x40, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x40, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VPMINUB (R9), Y0, Y0
+	VPMINUB (R9)(DX*1), Y0, Y0
+	VPMINUB (R9)(DX*2), Y0, Y0
+	VPMINUB (R9)(R8*1), Y0, Y0
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *uint8)
+// Requires: AVX, AVX2
+TEXT ·maxRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+
+loop:
+	VPMAXUB      (SI), Y0, Y0
+	VPMAXUB      32(SI), Y1, Y1
+	VPMAXUB      64(SI), Y2, Y2
+	VPMAXUB      96(SI), Y3, Y3
+	SUBQ         $-128, SI
+	ADDQ         $-128, CX
+	JNZ          loop
+	VPMAXUB      Y1, Y0, Y0
+	VPMAXUB      Y3, Y2, Y2
+	VPMAXUB      Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x04, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x02, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x01, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPEXTRB      $0x00, X0, (DI)
+	INCQ         DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func minRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *uint8)
+// Requires: AVX, AVX2
+TEXT ·minRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+
+loop:
+	VPMINUB      (SI), Y0, Y0
+	VPMINUB      32(SI), Y1, Y1
+	VPMINUB      64(SI), Y2, Y2
+	VPMINUB      96(SI), Y3, Y3
+	SUBQ         $-128, SI
+	ADDQ         $-128, CX
+	JNZ          loop
+	VPMINUB      Y1, Y0, Y0
+	VPMINUB      Y3, Y2, Y2
+	VPMINUB      Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x04, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x02, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x01, X0, X1
+	VPMINUB      X1, X0, X0
+	VPEXTRB      $0x00, X0, (DI)
+	INCQ         DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func mergeProdsAVX2(fours int, n int, acc *float64, rows *float32, ld int)
 // Requires: AVX
 TEXT ·mergeProdsAVX2(SB), NOSPLIT, $0-40

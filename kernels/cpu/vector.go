@@ -48,7 +48,8 @@ type vectorLoops struct {
 	mergeMaxesWide, mergeMinsWide                   func(fours, n int, acc, rows *float64, ld int)
 	mergeMaxesWhole, mergeMinsWhole, mergeSumsWhole func(fours, n int, acc, rows *int64, ld int)
 	// of a multiple of 32 elements, 64 fours at most
-	mergeSumsBytes func(fours, n int, acc *int64, rows *uint8, ld int)
+	mergeSumsBytes                  func(fours, n int, acc *int64, rows *uint8, ld int)
+	mergeMaxesBytes, mergeMinsBytes func(fours, n int, acc, rows *uint8, ld int)
 	// rows of a multiple of 16 elements, of 32 of float32 for extremes, and of 128 bytes, ld bytes apart
 	sumRows                    func(rows, n int, v *float32, ld int, to *float64)
 	maxRows, minRows           func(rows, n int, v *float32, ld int, to *float32)
@@ -56,6 +57,7 @@ type vectorLoops struct {
 	maxRowsWhole, minRowsWhole func(rows, n int, v *int64, ld int, to *int64)
 	sumRowsWhole               func(rows, n int, v *int64, ld int, to *int64)
 	sumRowsBytes               func(rows, n int, v *uint8, ld int, to *int64)
+	maxRowsBytes, minRowsBytes func(rows, n int, v *uint8, ld int, to *uint8)
 
 	// multiples of 64 bytes of elements of other types (words.go), and of 32 bytes for logic
 	addWords, subWords, mulWords, divWords, sqrtWords wordLoops

@@ -75,6 +75,18 @@ func mergeMaxesInt64AVX2(fours, n int, acc, rows *int64, ld int)
 func mergeMinsInt64AVX2(fours, n int, acc, rows *int64, ld int)
 
 //go:noescape
+func mergeMaxesUint8AVX2(fours, n int, acc, rows *uint8, ld int)
+
+//go:noescape
+func mergeMinsUint8AVX2(fours, n int, acc, rows *uint8, ld int)
+
+//go:noescape
+func maxRowsUint8AVX2(rows, n int, v *uint8, ld int, to *uint8)
+
+//go:noescape
+func minRowsUint8AVX2(rows, n int, v *uint8, ld int, to *uint8)
+
+//go:noescape
 func mergeSumsInt64AVX2(fours, n int, acc, rows *int64, ld int)
 
 //go:noescape
@@ -415,6 +427,7 @@ func (v *vectorLoops) setWords() {
 	v.sumRowsWhole, v.sumRowsBytes = sumRowsInt64AVX2, sumRowsUint8AVX2
 	v.maxRowsWide, v.minRowsWide, v.maxRowsWhole, v.minRowsWhole = maxRowsFloat64AVX2, minRowsFloat64AVX2, maxRowsInt64AVX2, minRowsInt64AVX2
 	v.mergeMaxesWhole, v.mergeMinsWhole = mergeMaxesInt64AVX2, mergeMinsInt64AVX2
+	v.mergeMaxesBytes, v.mergeMinsBytes, v.maxRowsBytes, v.minRowsBytes = mergeMaxesUint8AVX2, mergeMinsUint8AVX2, maxRowsUint8AVX2, minRowsUint8AVX2
 	v.mergeSumsWhole, v.mergeSumsBytes = mergeSumsInt64AVX2, mergeSumsUint8AVX2
 	v.compare = comparisons{
 		{lessFloat64AVX2, lessEqualFloat64AVX2, equalFloat64AVX2, unequalFloat64AVX2},

@@ -16,6 +16,10 @@ func generateReductions() {
 	mergeMost("mergeMinsFloat64AVX2", "float64", VMINPD, VCMPPD)
 	mergeMostWhole("mergeMaxesInt64AVX2", false)
 	mergeMostWhole("mergeMinsInt64AVX2", true)
+	mergeMostBytes("mergeMaxesUint8AVX2", VPMAXUB)
+	mergeMostBytes("mergeMinsUint8AVX2", VPMINUB)
+	mostRowsBytes("maxRowsUint8AVX2", VPMAXUB)
+	mostRowsBytes("minRowsUint8AVX2", VPMINUB)
 	mergeProductRows("mergeProdsAVX2")
 	mergeSumsWhole("mergeSumsInt64AVX2")
 	mergeSumsBytes("mergeSumsUint8AVX2")
@@ -199,6 +203,55 @@ func mergeMostWhole(name string, least bool) {
 			VMOVDQU(kept[v], Mem{Base: RDI, Disp: 32 * v})
 		}
 		ADDQ(U8(32*width), RDI)
+	})
+}
+
+// mergeMostBytes keeps the largest, or least, byte of each column.
+func mergeMostBytes(name string, most minMax) {
+	kept := []VecPhysical{Y0, Y1}
+	merging(name, "func(fours, n int, acc, rows *uint8, ld int)", 32, func(width int, fours func(func())) {
+		for v := range width {
+			VMOVDQU(Mem{Base: RDI, Disp: 32 * v}, kept[v])
+		}
+		fours(func() {
+			for v := range width {
+				for k := range 4 {
+					most(rowAt(k, v), kept[v], kept[v])
+				}
+			}
+		})
+		for v := range width {
+			VMOVDQU(kept[v], Mem{Base: RDI, Disp: 32 * v})
+		}
+		ADDQ(U8(32*width), RDI)
+	})
+}
+
+// mostRowsBytes gives the largest, or least, byte of each row, of a multiple of 128 bytes.
+func mostRowsBytes(name string, most minMax) {
+	kept := []VecPhysical{Y0, Y1, Y2, Y3}
+	alongRows(name, "func(rows, n int, v *uint8, ld int, to *uint8)", func() {
+		for i, k := range kept {
+			VMOVDQU(Mem{Base: RSI, Disp: 32 * i}, k)
+		}
+		Label("loop")
+		for i, k := range kept {
+			most(Mem{Base: RSI, Disp: 32 * i}, k, k)
+		}
+		SUBQ(I8(-128), RSI)
+		ADDQ(I8(-128), RCX)
+		JNZ(LabelRef("loop"))
+		most(Y1, Y0, Y0)
+		most(Y3, Y2, Y2)
+		most(Y2, Y0, Y0)
+		VEXTRACTI128(U8(1), Y0, X1)
+		most(X1, X0, X0)
+		for _, n := range []uint8{8, 4, 2, 1} {
+			VPSRLDQ(U8(n), X0, X1)
+			most(X1, X0, X0)
+		}
+		VPEXTRB(U8(0), X0, Mem{Base: RDI})
+		INCQ(RDI)
 	})
 }
 
