@@ -148,7 +148,7 @@ var arithmetic = []Op{
 		Does: "is the remainder of t/u with the sign of t, exact", More: "Of integers it is 0 where u is 0.",
 		Differs: divisorsMayBe0,
 		Func: Func{
-			Go: "T(mod(a, b))", Float32: "remainder32(fnFmod, modOf)", Whole: "intMod(a, b)", CUDA: "fmod(a, b)",
+			Go: "T(mod(a, b))", Float32: "remainder32(fnFmod, modOf)", Whole: "intMod(a, b)", Int64: "divided(divisionFmod, fmodWhole[int64])", CUDA: "fmod(a, b)",
 			Reference: "math.Mod(a, b)", WholeReference: "intMod(a, b)", Wild: true,
 		},
 		Gradients: []Gradient{{Rule: "passGrad"}, {Rule: "quotientGrad(truncated)", Uses: "input(0) | input(1)"}},
@@ -159,7 +159,7 @@ var arithmetic = []Op{
 		Does: "is the remainder of t/u with the sign of u, as Python's %", More: "Of integers it is 0 where u is 0.",
 		Differs: divisorsMayBe0,
 		Func: Func{
-			Go: "remainderOf(a, b)", Float32: "remainder32(fnRemainder, remainderOf[float32])", Whole: "intRemainder(a, b)", CUDA: "remainder(a, b)",
+			Go: "remainderOf(a, b)", Float32: "remainder32(fnRemainder, remainderOf[float32])", Whole: "intRemainder(a, b)", Int64: "divided(divisionRemainder, remainderWhole[int64])", CUDA: "remainder(a, b)",
 			Reference: "remainder(a, b)", WholeReference: "intRemainder(a, b)", Scale: "remainder(a, b) - math.Mod(a, b)", Ulps: 1, Wild: true,
 		},
 		Gradients: []Gradient{{Rule: "passGrad"}, {Rule: "quotientGrad(floored)", Uses: "input(0) | input(1)"}},
@@ -171,7 +171,7 @@ var arithmetic = []Op{
 		Differs: divisorsMayBe0,
 		Note:    "Its gradients are 0.",
 		Func: Func{
-			Go: "floorDivideOf(a, b)", Float32: "remainder32(fnFloorDivide, floorDivideOf[float32])", Whole: "intFloorDivide(a, b)", CUDA: "floor_divide(a, b)",
+			Go: "floorDivideOf(a, b)", Float32: "remainder32(fnFloorDivide, floorDivideOf[float32])", Whole: "intFloorDivide(a, b)", Int64: "divided(divisionFloor, floorDivideWhole[int64])", CUDA: "floor_divide(a, b)",
 			Reference: "floorDivide(a, b)", WholeReference: "intFloorDivide(a, b)", Ulps: 2,
 		},
 		Gradients: []Gradient{{Rule: "zeroGrad"}, {Rule: "zeroGrad"}},

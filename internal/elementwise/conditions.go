@@ -5,7 +5,7 @@ var conditions = []Op{
 	{
 		Name: "IsNaN", Torch: "isnan", Types: Tests, Autocast: "Untouched",
 		Does:      "is true where t is not a number",
-		Func:      Func{Go: "math.IsNaN(a)", CUDA: "a != a", Reference: "math.IsNaN(a)", Wild: true},
+		Func:      Func{Float32: "ofItself(compared(op.Ne, ne[float32]))", Float64: "ofItself(compared(op.Ne, ne[float64]))", CUDA: "a != a", Reference: "math.IsNaN(a)", Wild: true},
 		Gradients: []Gradient{{None: jumps}},
 		Test:      Test{From: -4, To: 4, Torch: "x.isnan()"},
 	},

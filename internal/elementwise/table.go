@@ -44,9 +44,9 @@ type Func struct {
 	Narrow string // like Go, in its place where results are float32 or of half precision: a function of fewer digits
 	Whole  string // like Go, in its place for integers
 
-	// Kernels of package cpu that are written by hand: Float32 and Float64 for the one type, which may go on with the generated kernel, Loop in place
+	// Kernels of package cpu that are written by hand: Float32, Float64 and Int64 for the one type, which may go on with the generated kernel, Loop in place
 	// of a generated one, WholeLoop for integers and Bool for bools. Of a function of both types there is nothing to generate, and no Go.
-	Float32, Float64, Loop, WholeLoop, Bool string
+	Float32, Float64, Int64, Loop, WholeLoop, Bool string
 
 	CUDA     string
 	CUDABool string // the operation whose CUDA function it has for bools

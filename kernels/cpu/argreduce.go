@@ -54,9 +54,58 @@ func (r *argReduction[T]) run(lo, hi int) {
 	}
 }
 
+// argGroup is the number of elements whose extreme is found at once, by vectors where there are any.
+const argGroup = 256
+
+// straight finds one output of elements that lie side by side: which group has it, and then where it is in that.
+func (r *argReduction[T]) straight(v []T, s *scratch) int {
+	groups := min(len(v)/argGroup, chunk)
+	most, begin := scratchBuffer[T](s, 0, groups), 0
+	if groups > 0 && mostOfWholes(r.least, most, v, argGroup, argGroup) > 0 {
+		begin = groups * argGroup
+	}
+	best, at := v[0], 0
+	take := func(m T, i int) {
+		if m != best && best == best {
+			best, at = m, i
+		}
+	}
+	for g := range begin / argGroup {
+		take(r.most(best, most[g]), g*argGroup)
+	}
+	for i := begin; i < len(v); i += argGroup {
+		take(r.mostOf(best, v[i:min(i+argGroup, len(v))]), i)
+	}
+	for i, x := range v[at:] {
+		if x == best || x != x {
+			return at + i
+		}
+	}
+	return at
+}
+
+func (r *argReduction[T]) most(a, b T) T {
+	if r.least {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
+func (r *argReduction[T]) mostOf(m T, v []T) T {
+	if r.least {
+		return minOf(m, v)
+	}
+	return maxOf(m, v)
+}
+
 // single finds one output by scanning its elements.
 func (r *argReduction[T]) single(w *walk, s *scratch) {
 	p, _ := w.at(1)
+	if r.in.direct && r.stride == 1 {
+		out, _ := w.at(0)
+		slice[int64](out, 1)[0] = int64(r.straight(slice[T](p, r.count), s))
+		return
+	}
 	var best T
 	var at int64
 	for i := 0; i < r.count; i += chunk {

@@ -59,3 +59,8 @@ func compared[T float | int64 | int32](id op.ID, rest kernel2[uint8, T, T]) kern
 		rest(dst, a, b, c)
 	}
 }
+
+// ofItself compares each number with itself: only NaN is not equal.
+func ofItself[T float](f kernel2[uint8, T, T]) kernel1[uint8, T] {
+	return func(dst []uint8, a []T, c *op.Call) { f(dst, a, a, c) }
+}

@@ -6,7 +6,7 @@
 // Rows (rows.go) is the list of all kernels. A kernel is a function on slices: add(dst, a, b). It knows nothing of strides,
 // of half precision, or of threads. Drivers turn such functions into what a Row holds:
 //
-//	elementwise.go   element-wise operations, of up to three inputs; words.go has vectors for types other than float32, castwords.go conversions, compare.go comparisons
+//	elementwise.go   element-wise operations, of up to three inputs; words.go has vectors for types other than float32, castwords.go conversions, compare.go comparisons, divide.go quotients of int64
 //	copy.go          those that only move bits; transpose.go those of them that exchange dimensions
 //	reduce.go        reductions: run by run (reduceinner.go) or row by row (reduceouter.go), several rows by one call (reducerows.go)
 //	softmax.go       operations on rows

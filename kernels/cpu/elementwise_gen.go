@@ -1022,14 +1022,6 @@ func hardtanhGrad[T float](dst, g, a []T, call *op.Call) {
 	}
 }
 
-// isNaN is true where a is not a number.
-func isNaN[T float](dst []uint8, a []T, _ *op.Call) {
-	a = a[:len(dst)]
-	for i := range dst {
-		dst[i] = truth(math.IsNaN(float64(a[i])))
-	}
-}
-
 // isInf is true where a is infinite.
 func isInf[T float](dst []uint8, a []T, _ *op.Call) {
 	a = a[:len(dst)]
@@ -1121,9 +1113,9 @@ func tableRows() []op.Row {
 		row(op.Pow, floats(two(function2(fnPow)), two(pow[float64])), integers(two(powWhole[int64]), two(powWhole[int32]), two(powWhole[uint8]))),
 		row(op.Maximum, floats(two(vectorTwo(vector.maximum, 8, maximum[float32])), two(maximum[float64])), integers(two(maximum[int64]), two(maximum[int32]), two(maximum[uint8]))),
 		row(op.Minimum, floats(two(vectorTwo(vector.minimum, 8, minimum[float32])), two(minimum[float64])), integers(two(minimum[int64]), two(minimum[int32]), two(minimum[uint8]))),
-		row(op.Fmod, floats(two(remainder32(fnFmod, modOf)), two(fmod[float64])), integers(two(fmodWhole[int64]), two(fmodWhole[int32]), two(fmodWhole[uint8]))),
-		row(op.Remainder, floats(two(remainder32(fnRemainder, remainderOf[float32])), two(remainder[float64])), integers(two(remainderWhole[int64]), two(remainderWhole[int32]), two(remainderWhole[uint8]))),
-		row(op.FloorDivide, floats(two(remainder32(fnFloorDivide, floorDivideOf[float32])), two(floorDivide[float64])), integers(two(floorDivideWhole[int64]), two(floorDivideWhole[int32]), two(floorDivideWhole[uint8]))),
+		row(op.Fmod, floats(two(remainder32(fnFmod, modOf)), two(fmod[float64])), integers(two(divided(divisionFmod, fmodWhole[int64])), two(fmodWhole[int32]), two(fmodWhole[uint8]))),
+		row(op.Remainder, floats(two(remainder32(fnRemainder, remainderOf[float32])), two(remainder[float64])), integers(two(divided(divisionRemainder, remainderWhole[int64])), two(remainderWhole[int32]), two(remainderWhole[uint8]))),
+		row(op.FloorDivide, floats(two(remainder32(fnFloorDivide, floorDivideOf[float32])), two(floorDivide[float64])), integers(two(divided(divisionFloor, floorDivideWhole[int64])), two(floorDivideWhole[int32]), two(floorDivideWhole[uint8]))),
 		row(op.AddScalar, floats(one(vectorScalar(vector.addScalar, addScalar[float32])), one(addScalar[float64])), integers(one(addScalar[int64]), one(addScalar[int32]), one(addScalar[uint8]))),
 		row(op.MulScalar, floats(one(vectorScalar(vector.mulScalar, mulScalar[float32])), one(mulScalar[float64])), integers(one(mulScalar[int64]), one(mulScalar[int32]), one(mulScalar[uint8]))),
 		row(op.DivScalar, floats(one(vectorScalar(vector.divScalar, divScalar[float32])), one(divScalar[float64]))),
@@ -1230,7 +1222,7 @@ func tableRows() []op.Row {
 		row(op.HardshrinkGrad, floats(two(function2With(fnHardshrinkGrad)), two(hardshrinkGrad[float64]))),
 		row(op.Softshrink, floats(one(function1With(fnSoftshrink)), one(softshrink[float64]))),
 		row(op.HardtanhGrad, floats(two(function2With(fnHardtanhGrad)), two(hardtanhGrad[float64]))),
-		row(op.IsNaN, floats(one8(isNaN[float32]), one8(isNaN[float64]))),
+		row(op.IsNaN, floats(one8(ofItself(compared(op.Ne, ne[float32]))), one8(ofItself(compared(op.Ne, ne[float64]))))),
 		row(op.IsInf, floats(one8(isInf[float32]), one8(isInf[float64]))),
 		row(op.IsFinite, floats(one8(isFinite[float32]), one8(isFinite[float64]))),
 		row(op.Not, floats(one8(not[float32]), one8(not[float64])), integers(one8(not[int64]), one8(not[int32]), one8(not[uint8])), boolean(one8(negated))),

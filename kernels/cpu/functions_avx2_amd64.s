@@ -2807,34 +2807,32 @@ done:
 // func rsqrtAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·rsqrtAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VSQRTPS Y0, Y0
+	VMOVUPS (DX)(BX*4), Y1
+	VMOVUPS 32(DX)(BX*4), Y2
 	VSQRTPS Y1, Y1
-	VMOVUPS vectorConstants<>+2848(SB), Y2
-	VDIVPS  Y0, Y2, Y0
-	VMOVUPS vectorConstants<>+2848(SB), Y2
-	VDIVPS  Y1, Y2, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VSQRTPS Y2, Y2
+	VDIVPS  Y1, Y0, Y1
+	VDIVPS  Y2, Y0, Y2
+	VMOVUPS Y1, (CX)(BX*4)
+	VMOVUPS Y2, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VSQRTPS Y0, Y0
-	VMOVUPS vectorConstants<>+2848(SB), Y1
-	VDIVPS  Y0, Y1, Y0
+	VMOVUPS (DX)(BX*4), Y1
+	VSQRTPS Y1, Y1
+	VDIVPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -2844,31 +2842,29 @@ done:
 // func reciprocalAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·reciprocalAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VMOVUPS vectorConstants<>+2848(SB), Y2
-	VDIVPS  Y0, Y2, Y0
-	VMOVUPS vectorConstants<>+2848(SB), Y2
-	VDIVPS  Y1, Y2, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y1
+	VMOVUPS 32(DX)(BX*4), Y2
+	VDIVPS  Y1, Y0, Y1
+	VDIVPS  Y2, Y0, Y2
+	VMOVUPS Y1, (CX)(BX*4)
+	VMOVUPS Y2, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS vectorConstants<>+2848(SB), Y1
-	VDIVPS  Y0, Y1, Y0
+	VMOVUPS (DX)(BX*4), Y1
+	VDIVPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -4381,35 +4377,36 @@ done:
 // func tanhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, FMA3
 TEXT ·tanhGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      32(DX)(SI*4), Y1
-	VMOVUPS      (BX)(SI*4), Y2
-	VMOVUPS      32(BX)(SI*4), Y3
-	VFNMADD213PS vectorConstants<>+2848(SB), Y2, Y2
-	VFNMADD213PS vectorConstants<>+2848(SB), Y3, Y3
-	VMULPS       Y2, Y0, Y0
+	VMOVUPS      (DX)(SI*4), Y1
+	VMOVUPS      32(DX)(SI*4), Y2
+	VMOVUPS      (BX)(SI*4), Y3
+	VMOVUPS      32(BX)(SI*4), Y4
+	VFNMADD213PS Y0, Y3, Y3
+	VFNMADD213PS Y0, Y4, Y4
 	VMULPS       Y3, Y1, Y1
-	VMOVUPS      Y0, (CX)(SI*4)
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y1, (CX)(SI*4)
+	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $0x10, SI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      (BX)(SI*4), Y1
-	VFNMADD213PS vectorConstants<>+2848(SB), Y1, Y1
-	VMULPS       Y1, Y0, Y0
+	VMOVUPS      (DX)(SI*4), Y1
+	VMOVUPS      (BX)(SI*4), Y2
+	VFNMADD213PS Y0, Y2, Y2
+	VMULPS       Y2, Y1, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
 done:
@@ -4558,41 +4555,39 @@ done:
 // func sigmoidGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    SI, AX
 	JGE     last
-	VMOVUPS (DX)(SI*4), Y0
-	VMOVUPS 32(DX)(SI*4), Y1
-	VMOVUPS (BX)(SI*4), Y2
-	VMOVUPS 32(BX)(SI*4), Y3
-	VMULPS  Y2, Y0, Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMOVUPS 32(DX)(SI*4), Y2
+	VMOVUPS (BX)(SI*4), Y3
+	VMOVUPS 32(BX)(SI*4), Y4
 	VMULPS  Y3, Y1, Y1
-	VMOVUPS vectorConstants<>+2848(SB), Y4
-	VSUBPS  Y2, Y4, Y2
-	VMOVUPS vectorConstants<>+2848(SB), Y4
-	VSUBPS  Y3, Y4, Y3
-	VMULPS  Y2, Y0, Y0
+	VMULPS  Y4, Y2, Y2
+	VSUBPS  Y3, Y0, Y3
+	VSUBPS  Y4, Y0, Y4
 	VMULPS  Y3, Y1, Y1
-	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS Y1, 32(CX)(SI*4)
+	VMULPS  Y4, Y2, Y2
+	VMOVUPS Y1, (CX)(SI*4)
+	VMOVUPS Y2, 32(CX)(SI*4)
 	ADDQ    $0x10, SI
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(SI*4), Y0
-	VMOVUPS (BX)(SI*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS vectorConstants<>+2848(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMOVUPS (BX)(SI*4), Y2
+	VMULPS  Y2, Y1, Y1
+	VSUBPS  Y2, Y0, Y0
+	VMULPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 
 done:
@@ -7124,62 +7119,60 @@ done:
 // func logitGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·logitGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VSUBPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VSUBPS       Y3, Y5, Y5
-	VMULPS       Y4, Y2, Y4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
+	VSUBPS       Y3, Y0, Y5
+	VSUBPS       Y4, Y0, Y6
 	VMULPS       Y5, Y3, Y5
-	VDIVPS       Y4, Y0, Y0
+	VMULPS       Y6, Y4, Y6
 	VDIVPS       Y5, Y1, Y1
-	VBROADCASTSS (SI), Y4
+	VDIVPS       Y6, Y2, Y2
 	VBROADCASTSS (SI), Y5
-	VCMPPS       $0x11, Y4, Y2, Y4
+	VBROADCASTSS (SI), Y6
 	VCMPPS       $0x11, Y5, Y3, Y5
-	VBROADCASTSS 8(SI), Y6
+	VCMPPS       $0x11, Y6, Y4, Y6
 	VBROADCASTSS 8(SI), Y7
-	VBLENDVPS    Y4, Y6, Y0, Y0
+	VBROADCASTSS 8(SI), Y8
 	VBLENDVPS    Y5, Y7, Y1, Y1
-	VBROADCASTSS 4(SI), Y4
+	VBLENDVPS    Y6, Y8, Y2, Y2
 	VBROADCASTSS 4(SI), Y5
-	VCMPPS       $0x1e, Y4, Y2, Y2
+	VBROADCASTSS 4(SI), Y6
 	VCMPPS       $0x1e, Y5, Y3, Y3
-	VBLENDVPS    Y2, Y6, Y0, Y0
+	VCMPPS       $0x1e, Y6, Y4, Y4
 	VBLENDVPS    Y3, Y7, Y1, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VBLENDVPS    Y4, Y8, Y2, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VSUBPS       Y1, Y2, Y2
-	VMULPS       Y2, Y1, Y2
-	VDIVPS       Y2, Y0, Y0
-	VBROADCASTSS (SI), Y2
-	VCMPPS       $0x11, Y2, Y1, Y2
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VSUBPS       Y2, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VDIVPS       Y0, Y1, Y0
+	VBROADCASTSS (SI), Y1
+	VCMPPS       $0x11, Y1, Y2, Y1
 	VBROADCASTSS 8(SI), Y3
-	VBLENDVPS    Y2, Y3, Y0, Y0
-	VBROADCASTSS 4(SI), Y2
-	VCMPPS       $0x1e, Y2, Y1, Y1
+	VBLENDVPS    Y1, Y3, Y0, Y0
+	VBROADCASTSS 4(SI), Y1
+	VCMPPS       $0x1e, Y1, Y2, Y1
 	VBLENDVPS    Y1, Y3, Y0, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
@@ -9513,57 +9506,53 @@ loop:
 // func bceGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·bceGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ c+32(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    c+32(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+256(SB), Y1
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    DI, AX
 	JGE     last
-	VMOVUPS (DX)(DI*4), Y0
-	VMOVUPS 32(DX)(DI*4), Y1
-	VMOVUPS (BX)(DI*4), Y2
-	VMOVUPS 32(BX)(DI*4), Y3
-	VMOVUPS (SI)(DI*4), Y4
-	VMOVUPS 32(SI)(DI*4), Y5
-	VMOVUPS vectorConstants<>+2848(SB), Y6
-	VSUBPS  Y2, Y6, Y6
-	VMOVUPS vectorConstants<>+2848(SB), Y7
-	VSUBPS  Y3, Y7, Y7
-	VMULPS  Y2, Y6, Y6
-	VMULPS  Y3, Y7, Y7
-	VSUBPS  Y4, Y2, Y2
-	VSUBPS  Y5, Y3, Y3
-	VMOVUPS vectorConstants<>+256(SB), Y4
-	VMAXPS  Y6, Y4, Y4
-	VMOVUPS vectorConstants<>+256(SB), Y5
-	VMAXPS  Y7, Y5, Y5
-	VDIVPS  Y4, Y2, Y2
-	VDIVPS  Y5, Y3, Y3
-	VMULPS  Y2, Y0, Y0
-	VMULPS  Y3, Y1, Y1
-	VMOVUPS Y0, (CX)(DI*4)
-	VMOVUPS Y1, 32(CX)(DI*4)
+	VMOVUPS (DX)(DI*4), Y2
+	VMOVUPS 32(DX)(DI*4), Y3
+	VMOVUPS (BX)(DI*4), Y4
+	VMOVUPS 32(BX)(DI*4), Y5
+	VMOVUPS (SI)(DI*4), Y6
+	VMOVUPS 32(SI)(DI*4), Y7
+	VSUBPS  Y4, Y0, Y8
+	VSUBPS  Y5, Y0, Y9
+	VMULPS  Y4, Y8, Y8
+	VMULPS  Y5, Y9, Y9
+	VSUBPS  Y6, Y4, Y4
+	VSUBPS  Y7, Y5, Y5
+	VMAXPS  Y8, Y1, Y6
+	VMAXPS  Y9, Y1, Y7
+	VDIVPS  Y6, Y4, Y4
+	VDIVPS  Y7, Y5, Y5
+	VMULPS  Y4, Y2, Y2
+	VMULPS  Y5, Y3, Y3
+	VMOVUPS Y2, (CX)(DI*4)
+	VMOVUPS Y3, 32(CX)(DI*4)
 	ADDQ    $0x10, DI
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(DI*4), Y0
-	VMOVUPS (BX)(DI*4), Y1
-	VMOVUPS (SI)(DI*4), Y2
-	VMOVUPS vectorConstants<>+2848(SB), Y3
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS vectorConstants<>+256(SB), Y2
-	VMAXPS  Y3, Y2, Y2
-	VDIVPS  Y2, Y1, Y1
-	VMULPS  Y1, Y0, Y0
+	VMOVUPS (DX)(DI*4), Y2
+	VMOVUPS (BX)(DI*4), Y3
+	VMOVUPS (SI)(DI*4), Y4
+	VSUBPS  Y3, Y0, Y0
+	VMULPS  Y3, Y0, Y0
+	VSUBPS  Y4, Y3, Y3
+	VMAXPS  Y0, Y1, Y0
+	VDIVPS  Y0, Y3, Y0
+	VMULPS  Y0, Y2, Y0
 	VMOVUPS Y0, (CX)(DI*4)
 
 done:
@@ -10248,36 +10237,37 @@ done:
 // func klDivGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·klDivGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ c+32(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    c+32(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    SI, AX
 	JGE     last
-	VMOVUPS (DX)(SI*4), Y0
-	VMOVUPS 32(DX)(SI*4), Y1
-	VMOVUPS (BX)(SI*4), Y2
-	VMOVUPS 32(BX)(SI*4), Y3
-	VXORPS  vectorConstants<>+3872(SB), Y2, Y2
-	VXORPS  vectorConstants<>+3872(SB), Y3, Y3
-	VMULPS  Y2, Y0, Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMOVUPS 32(DX)(SI*4), Y2
+	VMOVUPS (BX)(SI*4), Y3
+	VMOVUPS 32(BX)(SI*4), Y4
+	VXORPS  Y0, Y3, Y3
+	VXORPS  Y0, Y4, Y4
 	VMULPS  Y3, Y1, Y1
-	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS Y1, 32(CX)(SI*4)
+	VMULPS  Y4, Y2, Y2
+	VMOVUPS Y1, (CX)(SI*4)
+	VMOVUPS Y2, 32(CX)(SI*4)
 	ADDQ    $0x10, SI
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(SI*4), Y0
-	VMOVUPS (BX)(SI*4), Y1
-	VXORPS  vectorConstants<>+3872(SB), Y1, Y1
-	VMULPS  Y1, Y0, Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMOVUPS (BX)(SI*4), Y2
+	VXORPS  Y0, Y2, Y0
+	VMULPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 
 done:
@@ -10481,56 +10471,57 @@ done:
 // func smoothL1AVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·smoothL1AVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+3840(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VSUBPS       Y2, Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
 	VSUBPS       Y3, Y1, Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
-	VBROADCASTSS 8(SI), Y2
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       Y0, Y1, Y1
+	VANDPS       Y0, Y2, Y2
 	VBROADCASTSS 8(SI), Y3
-	VMULPS       Y0, Y2, Y2
+	VBROADCASTSS 8(SI), Y4
 	VMULPS       Y1, Y3, Y3
-	VMULPS       Y0, Y2, Y2
+	VMULPS       Y2, Y4, Y4
 	VMULPS       Y1, Y3, Y3
-	VBROADCASTSS (SI), Y4
+	VMULPS       Y2, Y4, Y4
 	VBROADCASTSS (SI), Y5
-	VCMPPS       $0x11, Y4, Y0, Y4
+	VBROADCASTSS (SI), Y6
 	VCMPPS       $0x11, Y5, Y1, Y5
-	VBROADCASTSS 4(SI), Y6
+	VCMPPS       $0x11, Y6, Y2, Y6
 	VBROADCASTSS 4(SI), Y7
-	VBROADCASTSS 12(SI), Y8
+	VBROADCASTSS 4(SI), Y8
 	VBROADCASTSS 12(SI), Y9
-	VSUBPS       Y8, Y0, Y0
+	VBROADCASTSS 12(SI), Y10
 	VSUBPS       Y9, Y1, Y1
-	VMULPS       Y0, Y6, Y0
+	VSUBPS       Y10, Y2, Y2
 	VMULPS       Y1, Y7, Y1
-	VBLENDVPS    Y4, Y2, Y0, Y0
+	VMULPS       Y2, Y8, Y2
 	VBLENDVPS    Y5, Y3, Y1, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VBLENDVPS    Y6, Y4, Y2, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VSUBPS       Y1, Y0, Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VSUBPS       Y2, Y1, Y1
+	VANDPS       Y0, Y1, Y0
 	VBROADCASTSS 8(SI), Y1
 	VMULPS       Y0, Y1, Y1
 	VMULPS       Y0, Y1, Y1
@@ -10855,43 +10846,44 @@ done:
 // func uniformAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2
 TEXT ·uniformAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ s+40(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    s+40(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+352(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      32(DX)(SI*4), Y1
-	VPSRLD       $0x08, Y0, Y0
+	VMOVUPS      (DX)(SI*4), Y1
+	VMOVUPS      32(DX)(SI*4), Y2
 	VPSRLD       $0x08, Y1, Y1
-	VCVTDQ2PS    Y0, Y0
+	VPSRLD       $0x08, Y2, Y2
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       vectorConstants<>+352(SB), Y0, Y0
-	VMULPS       vectorConstants<>+352(SB), Y1, Y1
-	VBROADCASTSS (BX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y2, Y2
 	VBROADCASTSS (BX), Y3
-	VBROADCASTSS 4(BX), Y4
+	VBROADCASTSS (BX), Y4
 	VBROADCASTSS 4(BX), Y5
-	VMULPS       Y4, Y0, Y0
+	VBROADCASTSS 4(BX), Y6
 	VMULPS       Y5, Y1, Y1
-	VADDPS       Y0, Y2, Y0
+	VMULPS       Y6, Y2, Y2
 	VADDPS       Y1, Y3, Y1
-	VMOVUPS      Y0, (CX)(SI*4)
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VADDPS       Y2, Y4, Y2
+	VMOVUPS      Y1, (CX)(SI*4)
+	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $0x10, SI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(SI*4), Y0
-	VPSRLD       $0x08, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       vectorConstants<>+352(SB), Y0, Y0
+	VMOVUPS      (DX)(SI*4), Y1
+	VPSRLD       $0x08, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y0
 	VBROADCASTSS (BX), Y1
 	VBROADCASTSS 4(BX), Y2
 	VMULPS       Y2, Y0, Y0
@@ -11182,28 +11174,29 @@ loop:
 // func negAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·negAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VXORPS  vectorConstants<>+3872(SB), Y0, Y0
-	VXORPS  vectorConstants<>+3872(SB), Y1, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y1
+	VMOVUPS 32(DX)(BX*4), Y2
+	VXORPS  Y0, Y1, Y1
+	VXORPS  Y0, Y2, Y2
+	VMOVUPS Y1, (CX)(BX*4)
+	VMOVUPS Y2, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VXORPS  vectorConstants<>+3872(SB), Y0, Y0
+	VMOVUPS (DX)(BX*4), Y1
+	VXORPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -11213,28 +11206,29 @@ done:
 // func absAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·absAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+3840(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VANDPS  vectorConstants<>+3840(SB), Y0, Y0
-	VANDPS  vectorConstants<>+3840(SB), Y1, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y1
+	VMOVUPS 32(DX)(BX*4), Y2
+	VANDPS  Y0, Y1, Y1
+	VANDPS  Y0, Y2, Y2
+	VMOVUPS Y1, (CX)(BX*4)
+	VMOVUPS Y2, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VANDPS  vectorConstants<>+3840(SB), Y0, Y0
+	VMOVUPS (DX)(BX*4), Y1
+	VANDPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -11242,43 +11236,41 @@ done:
 	RET
 
 // func signAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
-// Requires: AVX
+// Requires: AVX, AVX2
 TEXT ·signAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
-	CMPQ    BX, AX
-	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y0, Y2
-	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y1, Y3
-	VANDPS  vectorConstants<>+2848(SB), Y2, Y2
-	VANDPS  vectorConstants<>+2848(SB), Y3, Y3
-	VCMPPS  $0x11, vectorConstants<>+0(SB), Y0, Y0
-	VCMPPS  $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VANDPS  vectorConstants<>+2848(SB), Y0, Y0
-	VANDPS  vectorConstants<>+2848(SB), Y1, Y1
-	VSUBPS  Y0, Y2, Y0
-	VSUBPS  Y1, Y3, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
-	ADDQ    $0x10, BX
-	JMP     pairs
+	CMPQ      BX, AX
+	JGE       last
+	VMOVUPS   (DX)(BX*4), Y1
+	VMOVUPS   32(DX)(BX*4), Y2
+	VCMPPS    $0x1e, Y0, Y1, Y3
+	VCMPPS    $0x1e, Y0, Y2, Y4
+	VCMPPS    $0x11, Y0, Y1, Y1
+	VCMPPS    $0x11, Y0, Y2, Y2
+	VPSUBD    Y3, Y1, Y1
+	VPSUBD    Y4, Y2, Y2
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMOVUPS   Y1, (CX)(BX*4)
+	VMOVUPS   Y2, 32(CX)(BX*4)
+	ADDQ      $0x10, BX
+	JMP       pairs
 
 last:
-	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VCMPPS  $0x1e, vectorConstants<>+0(SB), Y0, Y1
-	VANDPS  vectorConstants<>+2848(SB), Y1, Y1
-	VCMPPS  $0x11, vectorConstants<>+0(SB), Y0, Y0
-	VANDPS  vectorConstants<>+2848(SB), Y0, Y0
-	VSUBPS  Y0, Y1, Y0
-	VMOVUPS Y0, (CX)(BX*4)
+	JG        done
+	VMOVUPS   (DX)(BX*4), Y1
+	VCMPPS    $0x1e, Y0, Y1, Y2
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VPSUBD    Y2, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (CX)(BX*4)
 
 done:
 	VZEROUPPER
@@ -11561,51 +11553,49 @@ done:
 // func clampGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·clampGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VBROADCASTSS (SI), Y4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
 	VBROADCASTSS (SI), Y5
-	VBROADCASTSS 4(SI), Y6
+	VBROADCASTSS (SI), Y6
 	VBROADCASTSS 4(SI), Y7
-	VCMPPS       $0x1d, Y4, Y2, Y4
+	VBROADCASTSS 4(SI), Y8
 	VCMPPS       $0x1d, Y5, Y3, Y5
-	VCMPPS       $0x12, Y6, Y2, Y2
+	VCMPPS       $0x1d, Y6, Y4, Y6
 	VCMPPS       $0x12, Y7, Y3, Y3
-	VANDPS       Y2, Y4, Y2
+	VCMPPS       $0x12, Y8, Y4, Y4
 	VANDPS       Y3, Y5, Y3
-	VMOVUPS      vectorConstants<>+0(SB), Y4
-	VBLENDVPS    Y2, Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VBLENDVPS    Y3, Y1, Y2, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VANDPS       Y4, Y6, Y4
+	VBLENDVPS    Y3, Y1, Y0, Y1
+	VBLENDVPS    Y4, Y2, Y0, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VBROADCASTSS (SI), Y2
-	VBROADCASTSS 4(SI), Y3
-	VCMPPS       $0x1d, Y2, Y1, Y2
-	VCMPPS       $0x12, Y3, Y1, Y1
-	VANDPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VBLENDVPS    Y1, Y0, Y2, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VBROADCASTSS (SI), Y3
+	VBROADCASTSS 4(SI), Y4
+	VCMPPS       $0x1d, Y3, Y2, Y3
+	VCMPPS       $0x12, Y4, Y2, Y2
+	VANDPS       Y2, Y3, Y2
+	VBLENDVPS    Y2, Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
 done:
@@ -11615,48 +11605,49 @@ done:
 // func hardtanhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardtanhGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VBROADCASTSS (SI), Y4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
 	VBROADCASTSS (SI), Y5
-	VCMPPS       $0x12, Y4, Y2, Y4
+	VBROADCASTSS (SI), Y6
 	VCMPPS       $0x12, Y5, Y3, Y5
-	VBROADCASTSS 4(SI), Y6
+	VCMPPS       $0x12, Y6, Y4, Y6
 	VBROADCASTSS 4(SI), Y7
-	VCMPPS       $0x1d, Y6, Y2, Y2
+	VBROADCASTSS 4(SI), Y8
 	VCMPPS       $0x1d, Y7, Y3, Y3
-	VORPS        Y2, Y4, Y2
+	VCMPPS       $0x1d, Y8, Y4, Y4
 	VORPS        Y3, Y5, Y3
-	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VORPS        Y4, Y6, Y4
+	VBLENDVPS    Y3, Y0, Y1, Y1
+	VBLENDVPS    Y4, Y0, Y2, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VBROADCASTSS (SI), Y2
-	VCMPPS       $0x12, Y2, Y1, Y2
-	VBROADCASTSS 4(SI), Y3
-	VCMPPS       $0x1d, Y3, Y1, Y1
-	VORPS        Y1, Y2, Y1
-	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VBROADCASTSS (SI), Y3
+	VCMPPS       $0x12, Y3, Y2, Y3
+	VBROADCASTSS 4(SI), Y4
+	VCMPPS       $0x1d, Y4, Y2, Y2
+	VORPS        Y2, Y3, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
 done:
@@ -11666,63 +11657,63 @@ done:
 // func lerpAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·lerpAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ c+32(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    c+32(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+3840(SB), Y0
+	VMOVUPS vectorConstants<>+2560(SB), Y1
+	VMOVUPS vectorConstants<>+2848(SB), Y2
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ      DI, AX
 	JGE       last
-	VMOVUPS   (DX)(DI*4), Y0
-	VMOVUPS   32(DX)(DI*4), Y1
-	VMOVUPS   (BX)(DI*4), Y2
-	VMOVUPS   32(BX)(DI*4), Y3
-	VMOVUPS   (SI)(DI*4), Y4
-	VMOVUPS   32(SI)(DI*4), Y5
-	VSUBPS    Y0, Y2, Y6
-	VSUBPS    Y1, Y3, Y7
-	VANDPS    vectorConstants<>+3840(SB), Y4, Y8
-	VANDPS    vectorConstants<>+3840(SB), Y5, Y9
-	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y8, Y8
-	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y9, Y9
-	VMULPS    Y6, Y4, Y10
-	VMULPS    Y7, Y5, Y11
-	VADDPS    Y10, Y0, Y0
-	VADDPS    Y11, Y1, Y1
-	VMOVUPS   vectorConstants<>+2848(SB), Y10
-	VSUBPS    Y4, Y10, Y4
-	VMOVUPS   vectorConstants<>+2848(SB), Y10
-	VSUBPS    Y5, Y10, Y5
-	VMULPS    Y4, Y6, Y4
-	VMULPS    Y5, Y7, Y5
-	VSUBPS    Y4, Y2, Y2
-	VSUBPS    Y5, Y3, Y3
-	VBLENDVPS Y8, Y0, Y2, Y0
-	VBLENDVPS Y9, Y1, Y3, Y1
-	VMOVUPS   Y0, (CX)(DI*4)
-	VMOVUPS   Y1, 32(CX)(DI*4)
+	VMOVUPS   (DX)(DI*4), Y3
+	VMOVUPS   32(DX)(DI*4), Y4
+	VMOVUPS   (BX)(DI*4), Y5
+	VMOVUPS   32(BX)(DI*4), Y6
+	VMOVUPS   (SI)(DI*4), Y7
+	VMOVUPS   32(SI)(DI*4), Y8
+	VSUBPS    Y3, Y5, Y9
+	VSUBPS    Y4, Y6, Y10
+	VANDPS    Y0, Y7, Y11
+	VANDPS    Y0, Y8, Y12
+	VCMPPS    $0x11, Y1, Y11, Y11
+	VCMPPS    $0x11, Y1, Y12, Y12
+	VMULPS    Y9, Y7, Y13
+	VMULPS    Y10, Y8, Y14
+	VADDPS    Y13, Y3, Y3
+	VADDPS    Y14, Y4, Y4
+	VSUBPS    Y7, Y2, Y7
+	VSUBPS    Y8, Y2, Y8
+	VMULPS    Y7, Y9, Y7
+	VMULPS    Y8, Y10, Y8
+	VSUBPS    Y7, Y5, Y5
+	VSUBPS    Y8, Y6, Y6
+	VBLENDVPS Y11, Y3, Y5, Y3
+	VBLENDVPS Y12, Y4, Y6, Y4
+	VMOVUPS   Y3, (CX)(DI*4)
+	VMOVUPS   Y4, 32(CX)(DI*4)
 	ADDQ      $0x10, DI
 	JMP       pairs
 
 last:
 	JG        done
-	VMOVUPS   (DX)(DI*4), Y0
-	VMOVUPS   (BX)(DI*4), Y1
-	VMOVUPS   (SI)(DI*4), Y2
-	VSUBPS    Y0, Y1, Y3
-	VANDPS    vectorConstants<>+3840(SB), Y2, Y4
-	VCMPPS    $0x11, vectorConstants<>+2560(SB), Y4, Y4
-	VMULPS    Y3, Y2, Y5
-	VADDPS    Y5, Y0, Y0
-	VMOVUPS   vectorConstants<>+2848(SB), Y5
-	VSUBPS    Y2, Y5, Y2
-	VMULPS    Y2, Y3, Y2
-	VSUBPS    Y2, Y1, Y1
-	VBLENDVPS Y4, Y0, Y1, Y0
+	VMOVUPS   (DX)(DI*4), Y3
+	VMOVUPS   (BX)(DI*4), Y4
+	VMOVUPS   (SI)(DI*4), Y5
+	VSUBPS    Y3, Y4, Y6
+	VANDPS    Y0, Y5, Y0
+	VCMPPS    $0x11, Y1, Y0, Y0
+	VMULPS    Y6, Y5, Y1
+	VADDPS    Y1, Y3, Y1
+	VSUBPS    Y5, Y2, Y2
+	VMULPS    Y2, Y6, Y2
+	VSUBPS    Y2, Y4, Y2
+	VBLENDVPS Y0, Y1, Y2, Y0
 	VMOVUPS   Y0, (CX)(DI*4)
 
 done:
@@ -11830,34 +11821,36 @@ done:
 // func softsignAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·softsignAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+3840(SB), Y1
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VANDPS  vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS  vectorConstants<>+3840(SB), Y1, Y3
-	VADDPS  vectorConstants<>+2848(SB), Y2, Y2
-	VADDPS  vectorConstants<>+2848(SB), Y3, Y3
-	VDIVPS  Y2, Y0, Y0
-	VDIVPS  Y3, Y1, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y2
+	VMOVUPS 32(DX)(BX*4), Y3
+	VANDPS  Y1, Y2, Y4
+	VANDPS  Y1, Y3, Y5
+	VADDPS  Y0, Y4, Y4
+	VADDPS  Y0, Y5, Y5
+	VDIVPS  Y4, Y2, Y2
+	VDIVPS  Y5, Y3, Y3
+	VMOVUPS Y2, (CX)(BX*4)
+	VMOVUPS Y3, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VANDPS  vectorConstants<>+3840(SB), Y0, Y1
-	VADDPS  vectorConstants<>+2848(SB), Y1, Y1
-	VDIVPS  Y1, Y0, Y0
+	VMOVUPS (DX)(BX*4), Y2
+	VANDPS  Y1, Y2, Y1
+	VADDPS  Y0, Y1, Y0
+	VDIVPS  Y0, Y2, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -11867,29 +11860,31 @@ done:
 // func softsignGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·softsignGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+8416(SB), Y1
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VANDPS     vectorConstants<>+8416(SB), Y2, Y2
-	VANDPS     vectorConstants<>+8416(SB), Y3, Y3
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y2, Y2
-	VMULPD     Y3, Y3, Y3
-	VDIVPD     Y2, Y0, Y0
-	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VCVTPS2PD  (DX)(SI*4), Y2
+	VCVTPS2PD  16(DX)(SI*4), Y3
+	VCVTPS2PD  (BX)(SI*4), Y4
+	VCVTPS2PD  16(BX)(SI*4), Y5
+	VANDPS     Y1, Y4, Y4
+	VANDPS     Y1, Y5, Y5
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y0, Y5, Y5
+	VMULPD     Y4, Y4, Y4
+	VMULPD     Y5, Y5, Y5
+	VDIVPD     Y4, Y2, Y2
+	VDIVPD     Y5, Y3, Y3
+	VCVTPD2PSY Y2, X2
+	VMOVUPS    X2, (CX)(SI*4)
+	VCVTPD2PSY Y3, X2
+	VMOVUPS    X2, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -11899,46 +11894,43 @@ loop:
 // func hardswishAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+3296(SB), Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	VMOVUPS vectorConstants<>+3136(SB), Y2
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VADDPS  vectorConstants<>+3136(SB), Y0, Y2
-	VADDPS  vectorConstants<>+3136(SB), Y1, Y3
-	VMOVUPS vectorConstants<>+0(SB), Y4
-	VMAXPS  Y2, Y4, Y2
-	VMOVUPS vectorConstants<>+0(SB), Y4
-	VMAXPS  Y3, Y4, Y3
-	VMOVUPS vectorConstants<>+3296(SB), Y4
-	VMINPS  Y2, Y4, Y2
-	VMOVUPS vectorConstants<>+3296(SB), Y4
-	VMINPS  Y3, Y4, Y3
-	VMULPS  Y2, Y0, Y0
-	VMULPS  Y3, Y1, Y1
-	VDIVPS  vectorConstants<>+3296(SB), Y0, Y0
-	VDIVPS  vectorConstants<>+3296(SB), Y1, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y3
+	VMOVUPS 32(DX)(BX*4), Y4
+	VADDPS  Y2, Y3, Y5
+	VADDPS  Y2, Y4, Y6
+	VMAXPS  Y5, Y1, Y5
+	VMAXPS  Y6, Y1, Y6
+	VMINPS  Y5, Y0, Y5
+	VMINPS  Y6, Y0, Y6
+	VMULPS  Y5, Y3, Y3
+	VMULPS  Y6, Y4, Y4
+	VDIVPS  Y0, Y3, Y3
+	VDIVPS  Y0, Y4, Y4
+	VMOVUPS Y3, (CX)(BX*4)
+	VMOVUPS Y4, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VADDPS  vectorConstants<>+3136(SB), Y0, Y1
-	VMOVUPS vectorConstants<>+0(SB), Y2
-	VMAXPS  Y1, Y2, Y1
-	VMOVUPS vectorConstants<>+3296(SB), Y2
-	VMINPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VDIVPS  vectorConstants<>+3296(SB), Y0, Y0
+	VMOVUPS (DX)(BX*4), Y3
+	VADDPS  Y2, Y3, Y2
+	VMAXPS  Y2, Y1, Y1
+	VMINPS  Y1, Y0, Y1
+	VMULPS  Y1, Y3, Y1
+	VDIVPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -11948,35 +11940,39 @@ done:
 // func hardswishGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardswishGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7872(SB), Y0
+	VMOVUPS vectorConstants<>+7200(SB), Y1
+	VMOVUPS vectorConstants<>+9056(SB), Y2
+	VMOVUPS vectorConstants<>+5760(SB), Y3
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VDIVPD     vectorConstants<>+7872(SB), Y2, Y4
-	VDIVPD     vectorConstants<>+7872(SB), Y3, Y5
-	VADDPD     vectorConstants<>+7200(SB), Y4, Y4
-	VADDPD     vectorConstants<>+7200(SB), Y5, Y5
-	VMULPD     Y4, Y0, Y4
-	VMULPD     Y5, Y1, Y5
-	VCMPPD     $0x1d, vectorConstants<>+7872(SB), Y2, Y6
-	VCMPPD     $0x1d, vectorConstants<>+7872(SB), Y3, Y7
-	VCMPPD     $0x12, vectorConstants<>+9056(SB), Y2, Y2
-	VCMPPD     $0x12, vectorConstants<>+9056(SB), Y3, Y3
-	VBLENDVPD  Y2, vectorConstants<>+5760(SB), Y4, Y2
-	VBLENDVPD  Y3, vectorConstants<>+5760(SB), Y5, Y3
-	VBLENDVPD  Y6, Y0, Y2, Y0
-	VBLENDVPD  Y7, Y1, Y3, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VCVTPS2PD  (DX)(SI*4), Y4
+	VCVTPS2PD  16(DX)(SI*4), Y5
+	VCVTPS2PD  (BX)(SI*4), Y6
+	VCVTPS2PD  16(BX)(SI*4), Y7
+	VDIVPD     Y0, Y6, Y8
+	VDIVPD     Y0, Y7, Y9
+	VADDPD     Y1, Y8, Y8
+	VADDPD     Y1, Y9, Y9
+	VMULPD     Y8, Y4, Y8
+	VMULPD     Y9, Y5, Y9
+	VCMPPD     $0x1d, Y0, Y6, Y10
+	VCMPPD     $0x1d, Y0, Y7, Y11
+	VCMPPD     $0x12, Y2, Y6, Y6
+	VCMPPD     $0x12, Y2, Y7, Y7
+	VBLENDVPD  Y6, Y3, Y8, Y6
+	VBLENDVPD  Y7, Y3, Y9, Y7
+	VBLENDVPD  Y10, Y4, Y6, Y4
+	VBLENDVPD  Y11, Y5, Y7, Y5
+	VCVTPD2PSY Y4, X4
+	VMOVUPS    X4, (CX)(SI*4)
+	VCVTPD2PSY Y5, X4
+	VMOVUPS    X4, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -11986,43 +11982,40 @@ loop:
 // func hardsigmoidAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardsigmoidAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	XORQ    BX, BX
+	VMOVUPS vectorConstants<>+3296(SB), Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	VMOVUPS vectorConstants<>+3136(SB), Y2
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ    BX, AX
 	JGE     last
-	VMOVUPS (DX)(BX*4), Y0
-	VMOVUPS 32(DX)(BX*4), Y1
-	VADDPS  vectorConstants<>+3136(SB), Y0, Y0
-	VADDPS  vectorConstants<>+3136(SB), Y1, Y1
-	VMOVUPS vectorConstants<>+0(SB), Y2
-	VMAXPS  Y0, Y2, Y0
-	VMOVUPS vectorConstants<>+0(SB), Y2
-	VMAXPS  Y1, Y2, Y1
-	VMOVUPS vectorConstants<>+3296(SB), Y2
-	VMINPS  Y0, Y2, Y0
-	VMOVUPS vectorConstants<>+3296(SB), Y2
-	VMINPS  Y1, Y2, Y1
-	VDIVPS  vectorConstants<>+3296(SB), Y0, Y0
-	VDIVPS  vectorConstants<>+3296(SB), Y1, Y1
-	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS Y1, 32(CX)(BX*4)
+	VMOVUPS (DX)(BX*4), Y3
+	VMOVUPS 32(DX)(BX*4), Y4
+	VADDPS  Y2, Y3, Y3
+	VADDPS  Y2, Y4, Y4
+	VMAXPS  Y3, Y1, Y3
+	VMAXPS  Y4, Y1, Y4
+	VMINPS  Y3, Y0, Y3
+	VMINPS  Y4, Y0, Y4
+	VDIVPS  Y0, Y3, Y3
+	VDIVPS  Y0, Y4, Y4
+	VMOVUPS Y3, (CX)(BX*4)
+	VMOVUPS Y4, 32(CX)(BX*4)
 	ADDQ    $0x10, BX
 	JMP     pairs
 
 last:
 	JG      done
-	VMOVUPS (DX)(BX*4), Y0
-	VADDPS  vectorConstants<>+3136(SB), Y0, Y0
-	VMOVUPS vectorConstants<>+0(SB), Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS vectorConstants<>+3296(SB), Y1
-	VMINPS  Y0, Y1, Y0
-	VDIVPS  vectorConstants<>+3296(SB), Y0, Y0
+	VMOVUPS (DX)(BX*4), Y3
+	VADDPS  Y2, Y3, Y2
+	VMAXPS  Y2, Y1, Y1
+	VMINPS  Y1, Y0, Y1
+	VDIVPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 
 done:
@@ -12032,47 +12025,48 @@ done:
 // func hardsigmoidGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardsigmoidGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+5312(SB), Y0
+	VMOVUPS vectorConstants<>+3136(SB), Y1
+	VMOVUPS vectorConstants<>+3296(SB), Y2
+	VMOVUPS vectorConstants<>+0(SB), Y3
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ      SI, AX
 	JGE       last
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   32(DX)(SI*4), Y1
-	VMOVUPS   (BX)(SI*4), Y2
-	VMOVUPS   32(BX)(SI*4), Y3
-	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y2, Y4
-	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y3, Y5
-	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y2, Y2
-	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y3, Y3
-	VANDPS    Y2, Y4, Y2
-	VANDPS    Y3, Y5, Y3
-	VDIVPS    vectorConstants<>+3296(SB), Y0, Y0
-	VDIVPS    vectorConstants<>+3296(SB), Y1, Y1
-	VMOVUPS   vectorConstants<>+0(SB), Y4
-	VBLENDVPS Y2, Y0, Y4, Y0
-	VMOVUPS   vectorConstants<>+0(SB), Y2
-	VBLENDVPS Y3, Y1, Y2, Y1
-	VMOVUPS   Y0, (CX)(SI*4)
-	VMOVUPS   Y1, 32(CX)(SI*4)
+	VMOVUPS   (DX)(SI*4), Y4
+	VMOVUPS   32(DX)(SI*4), Y5
+	VMOVUPS   (BX)(SI*4), Y6
+	VMOVUPS   32(BX)(SI*4), Y7
+	VCMPPS    $0x1e, Y0, Y6, Y8
+	VCMPPS    $0x1e, Y0, Y7, Y9
+	VCMPPS    $0x11, Y1, Y6, Y6
+	VCMPPS    $0x11, Y1, Y7, Y7
+	VANDPS    Y6, Y8, Y6
+	VANDPS    Y7, Y9, Y7
+	VDIVPS    Y2, Y4, Y4
+	VDIVPS    Y2, Y5, Y5
+	VBLENDVPS Y6, Y4, Y3, Y4
+	VBLENDVPS Y7, Y5, Y3, Y5
+	VMOVUPS   Y4, (CX)(SI*4)
+	VMOVUPS   Y5, 32(CX)(SI*4)
 	ADDQ      $0x10, SI
 	JMP       pairs
 
 last:
 	JG        done
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   (BX)(SI*4), Y1
-	VCMPPS    $0x1e, vectorConstants<>+5312(SB), Y1, Y2
-	VCMPPS    $0x11, vectorConstants<>+3136(SB), Y1, Y1
-	VANDPS    Y1, Y2, Y1
-	VDIVPS    vectorConstants<>+3296(SB), Y0, Y0
-	VMOVUPS   vectorConstants<>+0(SB), Y2
-	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   (DX)(SI*4), Y4
+	VMOVUPS   (BX)(SI*4), Y5
+	VCMPPS    $0x1e, Y0, Y5, Y0
+	VCMPPS    $0x11, Y1, Y5, Y1
+	VANDPS    Y1, Y0, Y0
+	VDIVPS    Y2, Y4, Y1
+	VBLENDVPS Y0, Y1, Y3, Y0
 	VMOVUPS   Y0, (CX)(SI*4)
 
 done:
@@ -12082,38 +12076,39 @@ done:
 // func leakyReLUAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·leakyReLUAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ s+40(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    s+40(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      32(DX)(SI*4), Y1
-	VBROADCASTSS (BX), Y2
+	VMOVUPS      (DX)(SI*4), Y1
+	VMOVUPS      32(DX)(SI*4), Y2
 	VBROADCASTSS (BX), Y3
-	VMULPS       Y2, Y0, Y2
+	VBROADCASTSS (BX), Y4
 	VMULPS       Y3, Y1, Y3
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y0, Y4
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y1, Y5
-	VBLENDVPS    Y4, Y0, Y2, Y0
+	VMULPS       Y4, Y2, Y4
+	VCMPPS       $0x1e, Y0, Y1, Y5
+	VCMPPS       $0x1e, Y0, Y2, Y6
 	VBLENDVPS    Y5, Y1, Y3, Y1
-	VMOVUPS      Y0, (CX)(SI*4)
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VBLENDVPS    Y6, Y2, Y4, Y2
+	VMOVUPS      Y1, (CX)(SI*4)
+	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $0x10, SI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(SI*4), Y0
-	VBROADCASTSS (BX), Y1
-	VMULPS       Y1, Y0, Y1
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y0, Y2
-	VBLENDVPS    Y2, Y0, Y1, Y0
+	VMOVUPS      (DX)(SI*4), Y1
+	VBROADCASTSS (BX), Y2
+	VMULPS       Y2, Y1, Y2
+	VCMPPS       $0x1e, Y0, Y1, Y0
+	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
 done:
@@ -12123,42 +12118,43 @@ done:
 // func leakyReLUGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·leakyReLUGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VBROADCASTSS (SI), Y4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
 	VBROADCASTSS (SI), Y5
-	VMULPS       Y4, Y0, Y4
+	VBROADCASTSS (SI), Y6
 	VMULPS       Y5, Y1, Y5
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y2, Y2
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, Y0, Y4, Y0
+	VMULPS       Y6, Y2, Y6
+	VCMPPS       $0x1e, Y0, Y3, Y3
+	VCMPPS       $0x1e, Y0, Y4, Y4
 	VBLENDVPS    Y3, Y1, Y5, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VBLENDVPS    Y4, Y2, Y6, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VBROADCASTSS (SI), Y2
-	VMULPS       Y2, Y0, Y2
-	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, Y0, Y2, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VBROADCASTSS (SI), Y3
+	VMULPS       Y3, Y1, Y3
+	VCMPPS       $0x1e, Y0, Y2, Y0
+	VBLENDVPS    Y0, Y1, Y3, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
 done:
@@ -12168,38 +12164,39 @@ done:
 // func preluAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·preluAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ      SI, AX
 	JGE       last
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   32(DX)(SI*4), Y1
-	VMOVUPS   (BX)(SI*4), Y2
-	VMOVUPS   32(BX)(SI*4), Y3
-	VMULPS    Y2, Y0, Y2
+	VMOVUPS   (DX)(SI*4), Y1
+	VMOVUPS   32(DX)(SI*4), Y2
+	VMOVUPS   (BX)(SI*4), Y3
+	VMOVUPS   32(BX)(SI*4), Y4
 	VMULPS    Y3, Y1, Y3
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y4
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y5
-	VBLENDVPS Y4, Y0, Y2, Y0
+	VMULPS    Y4, Y2, Y4
+	VCMPPS    $0x1e, Y0, Y1, Y5
+	VCMPPS    $0x1e, Y0, Y2, Y6
 	VBLENDVPS Y5, Y1, Y3, Y1
-	VMOVUPS   Y0, (CX)(SI*4)
-	VMOVUPS   Y1, 32(CX)(SI*4)
+	VBLENDVPS Y6, Y2, Y4, Y2
+	VMOVUPS   Y1, (CX)(SI*4)
+	VMOVUPS   Y2, 32(CX)(SI*4)
 	ADDQ      $0x10, SI
 	JMP       pairs
 
 last:
 	JG        done
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   (BX)(SI*4), Y1
-	VMULPS    Y1, Y0, Y1
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y0, Y2
-	VBLENDVPS Y2, Y0, Y1, Y0
+	VMOVUPS   (DX)(SI*4), Y1
+	VMOVUPS   (BX)(SI*4), Y2
+	VMULPS    Y2, Y1, Y2
+	VCMPPS    $0x1e, Y0, Y1, Y0
+	VBLENDVPS Y0, Y1, Y2, Y0
 	VMOVUPS   Y0, (CX)(SI*4)
 
 done:
@@ -12209,42 +12206,43 @@ done:
 // func preluGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·preluGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ c+32(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    c+32(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ      DI, AX
 	JGE       last
-	VMOVUPS   (DX)(DI*4), Y0
-	VMOVUPS   32(DX)(DI*4), Y1
-	VMOVUPS   (BX)(DI*4), Y2
-	VMOVUPS   32(BX)(DI*4), Y3
-	VMOVUPS   (SI)(DI*4), Y4
-	VMOVUPS   32(SI)(DI*4), Y5
-	VMULPS    Y4, Y0, Y4
+	VMOVUPS   (DX)(DI*4), Y1
+	VMOVUPS   32(DX)(DI*4), Y2
+	VMOVUPS   (BX)(DI*4), Y3
+	VMOVUPS   32(BX)(DI*4), Y4
+	VMOVUPS   (SI)(DI*4), Y5
+	VMOVUPS   32(SI)(DI*4), Y6
 	VMULPS    Y5, Y1, Y5
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y2, Y2
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS Y2, Y0, Y4, Y0
+	VMULPS    Y6, Y2, Y6
+	VCMPPS    $0x1e, Y0, Y3, Y3
+	VCMPPS    $0x1e, Y0, Y4, Y4
 	VBLENDVPS Y3, Y1, Y5, Y1
-	VMOVUPS   Y0, (CX)(DI*4)
-	VMOVUPS   Y1, 32(CX)(DI*4)
+	VBLENDVPS Y4, Y2, Y6, Y2
+	VMOVUPS   Y1, (CX)(DI*4)
+	VMOVUPS   Y2, 32(CX)(DI*4)
 	ADDQ      $0x10, DI
 	JMP       pairs
 
 last:
 	JG        done
-	VMOVUPS   (DX)(DI*4), Y0
-	VMOVUPS   (BX)(DI*4), Y1
-	VMOVUPS   (SI)(DI*4), Y2
-	VMULPS    Y2, Y0, Y2
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS Y1, Y0, Y2, Y0
+	VMOVUPS   (DX)(DI*4), Y1
+	VMOVUPS   (BX)(DI*4), Y2
+	VMOVUPS   (SI)(DI*4), Y3
+	VMULPS    Y3, Y1, Y3
+	VCMPPS    $0x1e, Y0, Y2, Y0
+	VBLENDVPS Y0, Y1, Y3, Y0
 	VMOVUPS   Y0, (CX)(DI*4)
 
 done:
@@ -12254,39 +12252,40 @@ done:
 // func preluGradWeightAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·preluGradWeightAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ c+32(FP), SI
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    c+32(FP), SI
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ      SI, AX
 	JGE       last
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   32(DX)(SI*4), Y1
-	VMOVUPS   (BX)(SI*4), Y2
-	VMOVUPS   32(BX)(SI*4), Y3
-	VMULPS    Y2, Y0, Y0
+	VMOVUPS   (DX)(SI*4), Y1
+	VMOVUPS   32(DX)(SI*4), Y2
+	VMOVUPS   (BX)(SI*4), Y3
+	VMOVUPS   32(BX)(SI*4), Y4
 	VMULPS    Y3, Y1, Y1
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y2, Y2
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS Y2, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS Y3, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS   Y0, (CX)(SI*4)
-	VMOVUPS   Y1, 32(CX)(SI*4)
+	VMULPS    Y4, Y2, Y2
+	VCMPPS    $0x1e, Y0, Y3, Y3
+	VCMPPS    $0x1e, Y0, Y4, Y4
+	VBLENDVPS Y3, Y0, Y1, Y1
+	VBLENDVPS Y4, Y0, Y2, Y2
+	VMOVUPS   Y1, (CX)(SI*4)
+	VMOVUPS   Y2, 32(CX)(SI*4)
 	ADDQ      $0x10, SI
 	JMP       pairs
 
 last:
 	JG        done
-	VMOVUPS   (DX)(SI*4), Y0
-	VMOVUPS   (BX)(SI*4), Y1
-	VMULPS    Y1, Y0, Y0
-	VCMPPS    $0x1e, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS   (DX)(SI*4), Y1
+	VMOVUPS   (BX)(SI*4), Y2
+	VMULPS    Y2, Y1, Y1
+	VCMPPS    $0x1e, Y0, Y2, Y2
+	VBLENDVPS Y2, Y0, Y1, Y0
 	VMOVUPS   Y0, (CX)(SI*4)
 
 done:
@@ -12337,39 +12336,40 @@ done:
 // func thresholdGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·thresholdGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VBROADCASTSS (SI), Y4
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
 	VBROADCASTSS (SI), Y5
-	VCMPPS       $0x12, Y4, Y2, Y2
+	VBROADCASTSS (SI), Y6
 	VCMPPS       $0x12, Y5, Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VCMPPS       $0x12, Y6, Y4, Y4
+	VBLENDVPS    Y3, Y0, Y1, Y1
+	VBLENDVPS    Y4, Y0, Y2, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VBROADCASTSS (SI), Y2
-	VCMPPS       $0x12, Y2, Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VBROADCASTSS (SI), Y3
+	VCMPPS       $0x12, Y3, Y2, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
 done:
@@ -12379,44 +12379,46 @@ done:
 // func hardshrinkAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardshrinkAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ s+40(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    s+40(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      32(DX)(SI*4), Y1
-	VBROADCASTSS (BX), Y2
-	VBROADCASTSS (BX), Y3
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y4
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y5
-	VCMPPS       $0x1d, Y4, Y0, Y4
-	VCMPPS       $0x1d, Y5, Y1, Y5
-	VCMPPS       $0x12, Y2, Y0, Y2
-	VCMPPS       $0x12, Y3, Y1, Y3
-	VANDPS       Y2, Y4, Y2
-	VANDPS       Y3, Y5, Y3
-	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS      Y0, (CX)(SI*4)
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VMOVUPS      (DX)(SI*4), Y2
+	VMOVUPS      32(DX)(SI*4), Y3
+	VBROADCASTSS (BX), Y4
+	VBROADCASTSS (BX), Y5
+	VXORPS       Y0, Y4, Y6
+	VXORPS       Y0, Y5, Y7
+	VCMPPS       $0x1d, Y6, Y2, Y6
+	VCMPPS       $0x1d, Y7, Y3, Y7
+	VCMPPS       $0x12, Y4, Y2, Y4
+	VCMPPS       $0x12, Y5, Y3, Y5
+	VANDPS       Y4, Y6, Y4
+	VANDPS       Y5, Y7, Y5
+	VBLENDVPS    Y4, Y1, Y2, Y2
+	VBLENDVPS    Y5, Y1, Y3, Y3
+	VMOVUPS      Y2, (CX)(SI*4)
+	VMOVUPS      Y3, 32(CX)(SI*4)
 	ADDQ         $0x10, SI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(SI*4), Y0
-	VBROADCASTSS (BX), Y1
-	VXORPS       vectorConstants<>+3872(SB), Y1, Y2
-	VCMPPS       $0x1d, Y2, Y0, Y2
-	VCMPPS       $0x12, Y1, Y0, Y1
-	VANDPS       Y1, Y2, Y1
-	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      (DX)(SI*4), Y2
+	VBROADCASTSS (BX), Y3
+	VXORPS       Y0, Y3, Y0
+	VCMPPS       $0x1d, Y0, Y2, Y0
+	VCMPPS       $0x12, Y3, Y2, Y3
+	VANDPS       Y3, Y0, Y0
+	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
 done:
@@ -12426,48 +12428,50 @@ done:
 // func hardshrinkGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·hardshrinkGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	MOVQ s+40(FP), SI
-	XORQ DI, DI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      32(DX)(DI*4), Y1
-	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      32(BX)(DI*4), Y3
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	VXORPS       vectorConstants<>+3872(SB), Y4, Y6
-	VXORPS       vectorConstants<>+3872(SB), Y5, Y7
-	VCMPPS       $0x1d, Y6, Y2, Y6
-	VCMPPS       $0x1d, Y7, Y3, Y7
-	VCMPPS       $0x12, Y4, Y2, Y2
-	VCMPPS       $0x12, Y5, Y3, Y3
-	VANDPS       Y2, Y6, Y2
-	VANDPS       Y3, Y7, Y3
-	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS      Y0, (CX)(DI*4)
-	VMOVUPS      Y1, 32(CX)(DI*4)
+	VMOVUPS      (DX)(DI*4), Y2
+	VMOVUPS      32(DX)(DI*4), Y3
+	VMOVUPS      (BX)(DI*4), Y4
+	VMOVUPS      32(BX)(DI*4), Y5
+	VBROADCASTSS (SI), Y6
+	VBROADCASTSS (SI), Y7
+	VXORPS       Y0, Y6, Y8
+	VXORPS       Y0, Y7, Y9
+	VCMPPS       $0x1d, Y8, Y4, Y8
+	VCMPPS       $0x1d, Y9, Y5, Y9
+	VCMPPS       $0x12, Y6, Y4, Y4
+	VCMPPS       $0x12, Y7, Y5, Y5
+	VANDPS       Y4, Y8, Y4
+	VANDPS       Y5, Y9, Y5
+	VBLENDVPS    Y4, Y1, Y2, Y2
+	VBLENDVPS    Y5, Y1, Y3, Y3
+	VMOVUPS      Y2, (CX)(DI*4)
+	VMOVUPS      Y3, 32(CX)(DI*4)
 	ADDQ         $0x10, DI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(DI*4), Y0
-	VMOVUPS      (BX)(DI*4), Y1
-	VBROADCASTSS (SI), Y2
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y3
-	VCMPPS       $0x1d, Y3, Y1, Y3
-	VCMPPS       $0x12, Y2, Y1, Y1
-	VANDPS       Y1, Y3, Y1
-	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
+	VMOVUPS      (DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VBROADCASTSS (SI), Y4
+	VXORPS       Y0, Y4, Y0
+	VCMPPS       $0x1d, Y0, Y3, Y0
+	VCMPPS       $0x12, Y4, Y3, Y3
+	VANDPS       Y3, Y0, Y0
+	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      Y0, (CX)(DI*4)
 
 done:
@@ -12477,53 +12481,55 @@ done:
 // func softshrinkAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·softshrinkAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ s+40(FP), BX
-	XORQ SI, SI
-	SUBQ $0x08, AX
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    s+40(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+0(SB), Y1
+	SUBQ    $0x08, AX
 
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      32(DX)(SI*4), Y1
-	VBROADCASTSS (BX), Y2
-	VBROADCASTSS (BX), Y3
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y4
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y5
-	VCMPPS       $0x11, Y4, Y0, Y4
-	VCMPPS       $0x11, Y5, Y1, Y5
-	VADDPS       Y2, Y0, Y6
-	VADDPS       Y3, Y1, Y7
-	VMULPS       vectorConstants<>+0(SB), Y0, Y8
-	VMULPS       vectorConstants<>+0(SB), Y1, Y9
-	VBLENDVPS    Y4, Y6, Y8, Y4
-	VBLENDVPS    Y5, Y7, Y9, Y5
-	VCMPPS       $0x1e, Y2, Y0, Y6
-	VCMPPS       $0x1e, Y3, Y1, Y7
-	VSUBPS       Y2, Y0, Y0
-	VSUBPS       Y3, Y1, Y1
-	VBLENDVPS    Y6, Y0, Y4, Y0
-	VBLENDVPS    Y7, Y1, Y5, Y1
-	VMOVUPS      Y0, (CX)(SI*4)
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VMOVUPS      (DX)(SI*4), Y2
+	VMOVUPS      32(DX)(SI*4), Y3
+	VBROADCASTSS (BX), Y4
+	VBROADCASTSS (BX), Y5
+	VXORPS       Y0, Y4, Y6
+	VXORPS       Y0, Y5, Y7
+	VCMPPS       $0x11, Y6, Y2, Y6
+	VCMPPS       $0x11, Y7, Y3, Y7
+	VADDPS       Y4, Y2, Y8
+	VADDPS       Y5, Y3, Y9
+	VMULPS       Y1, Y2, Y10
+	VMULPS       Y1, Y3, Y11
+	VBLENDVPS    Y6, Y8, Y10, Y6
+	VBLENDVPS    Y7, Y9, Y11, Y7
+	VCMPPS       $0x1e, Y4, Y2, Y8
+	VCMPPS       $0x1e, Y5, Y3, Y9
+	VSUBPS       Y4, Y2, Y2
+	VSUBPS       Y5, Y3, Y3
+	VBLENDVPS    Y8, Y2, Y6, Y2
+	VBLENDVPS    Y9, Y3, Y7, Y3
+	VMOVUPS      Y2, (CX)(SI*4)
+	VMOVUPS      Y3, 32(CX)(SI*4)
 	ADDQ         $0x10, SI
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      (DX)(SI*4), Y0
-	VBROADCASTSS (BX), Y1
-	VXORPS       vectorConstants<>+3872(SB), Y1, Y2
-	VCMPPS       $0x11, Y2, Y0, Y2
-	VADDPS       Y1, Y0, Y3
-	VMULPS       vectorConstants<>+0(SB), Y0, Y4
-	VBLENDVPS    Y2, Y3, Y4, Y2
-	VCMPPS       $0x1e, Y1, Y0, Y3
-	VSUBPS       Y1, Y0, Y0
-	VBLENDVPS    Y3, Y0, Y2, Y0
+	VMOVUPS      (DX)(SI*4), Y2
+	VBROADCASTSS (BX), Y3
+	VXORPS       Y0, Y3, Y0
+	VCMPPS       $0x11, Y0, Y2, Y0
+	VADDPS       Y3, Y2, Y4
+	VMULPS       Y1, Y2, Y1
+	VBLENDVPS    Y0, Y4, Y1, Y0
+	VCMPPS       $0x1e, Y3, Y2, Y1
+	VSUBPS       Y3, Y2, Y2
+	VBLENDVPS    Y1, Y2, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
 done:
@@ -12533,25 +12539,26 @@ done:
 // func log2GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·log2GradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7392(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+7392(SB), Y2, Y2
-	VMULPD     vectorConstants<>+7392(SB), Y3, Y3
-	VDIVPD     Y2, Y0, Y0
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
+	VMULPD     Y0, Y3, Y3
+	VMULPD     Y0, Y4, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12561,25 +12568,26 @@ loop:
 // func log10GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·log10GradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7808(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+7808(SB), Y2, Y2
-	VMULPD     vectorConstants<>+7808(SB), Y3, Y3
-	VDIVPD     Y2, Y0, Y0
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
+	VMULPD     Y0, Y3, Y3
+	VMULPD     Y0, Y4, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12589,25 +12597,26 @@ loop:
 // func exp2GradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·exp2GradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7392(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     vectorConstants<>+7392(SB), Y2, Y2
-	VMULPD     vectorConstants<>+7392(SB), Y3, Y3
-	VMULPD     Y2, Y0, Y0
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
+	VMULPD     Y0, Y3, Y3
+	VMULPD     Y0, Y4, Y4
 	VMULPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VMULPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12617,27 +12626,28 @@ loop:
 // func tanGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·tanGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     Y2, Y2, Y2
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y0, Y0
+	VMULPD     Y4, Y4, Y4
+	VADDPD     Y0, Y3, Y3
+	VADDPD     Y0, Y4, Y4
 	VMULPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VMULPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12647,33 +12657,32 @@ loop:
 // func asinGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·asinGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+7680(SB), Y4
-	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+7680(SB), Y5
-	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y4, Y2
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
+	VSUBPD     Y3, Y0, Y5
+	VSUBPD     Y4, Y0, Y6
+	VADDPD     Y0, Y3, Y3
+	VADDPD     Y0, Y4, Y4
 	VMULPD     Y3, Y5, Y3
-	VSQRTPD    Y2, Y2
+	VMULPD     Y4, Y6, Y4
 	VSQRTPD    Y3, Y3
-	VDIVPD     Y2, Y0, Y0
+	VSQRTPD    Y4, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12683,35 +12692,35 @@ loop:
 // func acosGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·acosGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+8448(SB), Y0
+	VMOVUPS vectorConstants<>+7680(SB), Y1
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VXORPS     vectorConstants<>+8448(SB), Y0, Y0
-	VXORPS     vectorConstants<>+8448(SB), Y1, Y1
-	VMOVUPS    vectorConstants<>+7680(SB), Y4
-	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+7680(SB), Y5
-	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y4, Y2
-	VMULPD     Y3, Y5, Y3
-	VSQRTPD    Y2, Y2
-	VSQRTPD    Y3, Y3
-	VDIVPD     Y2, Y0, Y0
-	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VCVTPS2PD  (DX)(SI*4), Y2
+	VCVTPS2PD  16(DX)(SI*4), Y3
+	VCVTPS2PD  (BX)(SI*4), Y4
+	VCVTPS2PD  16(BX)(SI*4), Y5
+	VXORPS     Y0, Y2, Y2
+	VXORPS     Y0, Y3, Y3
+	VSUBPD     Y4, Y1, Y6
+	VSUBPD     Y5, Y1, Y7
+	VADDPD     Y1, Y4, Y4
+	VADDPD     Y1, Y5, Y5
+	VMULPD     Y4, Y6, Y4
+	VMULPD     Y5, Y7, Y5
+	VSQRTPD    Y4, Y4
+	VSQRTPD    Y5, Y5
+	VDIVPD     Y4, Y2, Y2
+	VDIVPD     Y5, Y3, Y3
+	VCVTPD2PSY Y2, X2
+	VMOVUPS    X2, (CX)(SI*4)
+	VCVTPD2PSY Y3, X2
+	VMOVUPS    X2, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12721,27 +12730,28 @@ loop:
 // func atanGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·atanGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     Y2, Y2, Y2
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VDIVPD     Y2, Y0, Y0
+	VMULPD     Y4, Y4, Y4
+	VADDPD     Y0, Y3, Y3
+	VADDPD     Y0, Y4, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12751,29 +12761,30 @@ loop:
 // func asinhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·asinhGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMULPD     Y2, Y2, Y2
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
 	VMULPD     Y3, Y3, Y3
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VSQRTPD    Y2, Y2
+	VMULPD     Y4, Y4, Y4
+	VADDPD     Y0, Y3, Y3
+	VADDPD     Y0, Y4, Y4
 	VSQRTPD    Y3, Y3
-	VDIVPD     Y2, Y0, Y0
+	VSQRTPD    Y4, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12783,33 +12794,35 @@ loop:
 // func acoshGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·acoshGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+8416(SB), Y1
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VSUBPD     vectorConstants<>+7680(SB), Y2, Y4
-	VSUBPD     vectorConstants<>+7680(SB), Y3, Y5
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y4, Y2
-	VMULPD     Y3, Y5, Y3
-	VSQRTPD    Y2, Y2
-	VSQRTPD    Y3, Y3
-	VANDPS     vectorConstants<>+8416(SB), Y2, Y2
-	VANDPS     vectorConstants<>+8416(SB), Y3, Y3
-	VDIVPD     Y2, Y0, Y0
-	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VCVTPS2PD  (DX)(SI*4), Y2
+	VCVTPS2PD  16(DX)(SI*4), Y3
+	VCVTPS2PD  (BX)(SI*4), Y4
+	VCVTPS2PD  16(BX)(SI*4), Y5
+	VSUBPD     Y0, Y4, Y6
+	VSUBPD     Y0, Y5, Y7
+	VADDPD     Y0, Y4, Y4
+	VADDPD     Y0, Y5, Y5
+	VMULPD     Y4, Y6, Y4
+	VMULPD     Y5, Y7, Y5
+	VSQRTPD    Y4, Y4
+	VSQRTPD    Y5, Y5
+	VANDPS     Y1, Y4, Y4
+	VANDPS     Y1, Y5, Y5
+	VDIVPD     Y4, Y2, Y2
+	VDIVPD     Y5, Y3, Y3
+	VCVTPD2PSY Y2, X2
+	VMOVUPS    X2, (CX)(SI*4)
+	VCVTPD2PSY Y3, X2
+	VMOVUPS    X2, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop
@@ -12819,31 +12832,30 @@ loop:
 // func atanhGradAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX
 TEXT ·atanhGradAVX2(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), AX
-	MOVQ dst+8(FP), CX
-	MOVQ a+16(FP), DX
-	MOVQ b+24(FP), BX
-	XORQ SI, SI
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+7680(SB), Y0
 
 loop:
-	VCVTPS2PD  (DX)(SI*4), Y0
-	VCVTPS2PD  16(DX)(SI*4), Y1
-	VCVTPS2PD  (BX)(SI*4), Y2
-	VCVTPS2PD  16(BX)(SI*4), Y3
-	VMOVUPS    vectorConstants<>+7680(SB), Y4
-	VSUBPD     Y2, Y4, Y4
-	VMOVUPS    vectorConstants<>+7680(SB), Y5
-	VSUBPD     Y3, Y5, Y5
-	VADDPD     vectorConstants<>+7680(SB), Y2, Y2
-	VADDPD     vectorConstants<>+7680(SB), Y3, Y3
-	VMULPD     Y2, Y4, Y2
+	VCVTPS2PD  (DX)(SI*4), Y1
+	VCVTPS2PD  16(DX)(SI*4), Y2
+	VCVTPS2PD  (BX)(SI*4), Y3
+	VCVTPS2PD  16(BX)(SI*4), Y4
+	VSUBPD     Y3, Y0, Y5
+	VSUBPD     Y4, Y0, Y6
+	VADDPD     Y0, Y3, Y3
+	VADDPD     Y0, Y4, Y4
 	VMULPD     Y3, Y5, Y3
-	VDIVPD     Y2, Y0, Y0
+	VMULPD     Y4, Y6, Y4
 	VDIVPD     Y3, Y1, Y1
-	VCVTPD2PSY Y0, X0
-	VMOVUPS    X0, (CX)(SI*4)
-	VCVTPD2PSY Y1, X0
-	VMOVUPS    X0, 16(CX)(SI*4)
+	VDIVPD     Y4, Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(SI*4)
+	VCVTPD2PSY Y2, X1
+	VMOVUPS    X1, 16(CX)(SI*4)
 	ADDQ       $0x08, SI
 	CMPQ       SI, AX
 	JLT        loop

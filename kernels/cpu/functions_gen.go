@@ -4500,15 +4500,11 @@ func signElement(a float32) float32 {
 	v0 := a
 	v2 := v0 > 0
 	v3 := maskBits32(v2)
-	v5 := math.Float32bits(1)
-	v6 := v3 & v5
-	v7 := math.Float32frombits(v6)
-	v8 := v0 < 0
-	v9 := maskBits32(v8)
-	v10 := v9 & v5
-	v11 := math.Float32frombits(v10)
-	v12 := v7 - v11
-	return v12
+	v4 := v0 < 0
+	v5 := maskBits32(v4)
+	v6 := v5 - v3
+	v7 := float32(int32(v6))
+	return v7
 }
 
 func signLoop(dst, a, _, _ []float32, _ *functionScalars) {

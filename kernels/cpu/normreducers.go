@@ -206,7 +206,7 @@ func mergeExps(acc []exps, row []float32) {
 }
 
 // logsOfExps are the logarithms of sums of exponentials.
-func logsOfExps[T float](results []T, acc []exps) {
+func logsOfExps[T float](results []T, acc []exps, _ int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	for len(acc) > 0 {

@@ -27,9 +27,9 @@ type reducer[T, A, D any] struct {
 	folds  func(acc []A, v []T, ld, n int) bool
 	join   func(a, b A) A           // a stands for earlier elements than b
 	joins  func(acc, later []A)     // nil, or joins each
-	finish func(acc A, count int) D // count is the number of elements reduced
-	// finishes is nil, or sets all results in place of finish
-	finishes func(results []D, acc []A)
+	finish func(acc A, count int) D // count is the number of elements reduced; nil if the result is the accumulator
+	// finishes is nil, or sets all results in place of finish; acc may change
+	finishes func(results []D, acc []A, count int)
 }
 
 // reduction is one call in work.
@@ -120,10 +120,13 @@ func (r *reduction[T, A, D]) partials(n int) []A {
 
 // put writes the results of outputs that lie side by side in the kept dimensions.
 func (r *reduction[T, A, D]) put(p device.Ptr, stride int, acc []A, s *scratch) {
-	results := scratchBuffer[D](s, 0, len(acc))
-	if r.finishes != nil {
-		r.finishes(results, acc)
-	} else {
+	results, same := any(acc).([]D)
+	switch {
+	case r.finishes != nil:
+		results = scratchBuffer[D](s, 0, len(acc))
+		r.finishes(results, acc, r.cut.Total)
+	case !same || r.finish != nil:
+		results = scratchBuffer[D](s, 0, len(acc))
 		for i, a := range acc {
 			results[i] = r.finish(a, r.cut.Total)
 		}

@@ -46,6 +46,29 @@ func mergeFoursWide(acc, rows []float64, ld, fours int) int {
 	return n
 }
 
+// mergeIntegerFours takes in fours of rows, ld apart, as mergeIntegers one.
+func mergeIntegerFours[T integer](acc []int64, rows []T, ld, fours int) {
+	n := 0
+	switch rows := any(rows).(type) {
+	case []int64:
+		if n = len(acc) &^ 3; n > 0 && vector.mergeSumsWhole != nil {
+			vector.mergeSumsWhole(fours, n, &acc[0], &rows[0], 8*ld)
+		} else {
+			n = 0
+		}
+	case []uint8:
+		if n = len(acc) &^ 31; n > 0 && vector.mergeSumsBytes != nil {
+			vector.mergeSumsBytes(fours, n, &acc[0], &rows[0], ld)
+		} else {
+			n = 0
+		}
+	}
+	acc, rows = acc[n:], rows[n:]
+	for k := 0; k < 4*fours && len(acc) > 0; k++ {
+		mergeIntegers(acc, rows[k*ld:][:len(acc)])
+	}
+}
+
 // spoiltSums reports whether a sum is not finite: four elements may be beyond the range of float32 whose sum with others is not.
 func spoiltSums(acc []float64) bool {
 	for _, v := range acc {
@@ -57,29 +80,50 @@ func spoiltSums(acc []float64) bool {
 }
 
 func mergeMaxes[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMaxes, vector.mergeMaxesWide, mergeMax[T])
+	mergeMost(false, acc, rows, ld, fours, mergeMax[T])
 }
 
 func mergeMins[T number](acc, rows []T, ld, fours int) {
-	mergeMost(acc, rows, ld, fours, vector.mergeMins, vector.mergeMinsWide, mergeMin[T])
+	mergeMost(true, acc, rows, ld, fours, mergeMin[T])
 }
 
-func mergeMost[T number](acc, rows []T, ld, fours int, all func(fours, n int, acc, rows *float32, ld int), wide func(fours, n int, acc, rows *float64, ld int),
-	one func(acc, row []T),
-) {
-	if f, ok := any(acc).([]float32); ok && all != nil && len(f) >= 8 {
-		n := len(f) &^ 7
-		all(fours, n, &f[0], &any(rows).([]float32)[0], 4*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
-	if f, ok := any(acc).([]float64); ok && wide != nil && len(f) >= 4 {
-		n := len(f) &^ 3
-		wide(fours, n, &f[0], &any(rows).([]float64)[0], 8*ld)
-		acc, rows = acc[n:], rows[n:]
-	}
+func mergeMost[T number](least bool, acc, rows []T, ld, fours int, one func(acc, row []T)) {
+	n := mergeMostWholes(least, acc, rows, ld, fours)
+	acc, rows = acc[n:], rows[n:]
 	for k := 0; k < 4*fours && len(acc) > 0; k++ {
 		one(acc, rows[k*ld:][:len(acc)])
 	}
+}
+
+// mergeMostWholes is mergeMost of as many of the first columns as vectors take, and says how many.
+func mergeMostWholes[T number](least bool, acc, rows []T, ld, fours int) (n int) {
+	switch acc := any(acc).(type) {
+	case []float32:
+		f := either(least, vector.mergeMins, vector.mergeMaxes)
+		if n = len(acc) &^ 7; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]float32)[0], 4*ld)
+			return n
+		}
+	case []float64:
+		f := either(least, vector.mergeMinsWide, vector.mergeMaxesWide)
+		if n = len(acc) &^ 3; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]float64)[0], 8*ld)
+			return n
+		}
+	case []int64:
+		f := either(least, vector.mergeMinsWhole, vector.mergeMaxesWhole)
+		if n = len(acc) &^ 3; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]int64)[0], 8*ld)
+			return n
+		}
+	case []uint8:
+		f := either(least, vector.mergeMinsBytes, vector.mergeMaxesBytes)
+		if n = len(acc) &^ 31; n > 0 && f != nil {
+			f(fours, n, &acc[0], &any(rows).([]uint8)[0], ld)
+			return n
+		}
+	}
+	return 0
 }
 
 // joinSums joins the sums of later rows.
@@ -110,27 +154,90 @@ func foldSums[T float](acc []float64, v []T, ld, n int) bool {
 	return true
 }
 
-// maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.
-
-func maxOfRows[T number](acc, v []T, ld, n int) bool {
-	return mostOfRows(acc, v, ld, n, vector.maxRows, maxOf[T])
-}
-
-func minOfRows[T number](acc, v []T, ld, n int) bool {
-	return mostOfRows(acc, v, ld, n, vector.minRows, minOf[T])
-}
-
-func mostOfRows[T number](acc, v []T, ld, n int, all func(rows, n int, v *float32, ld int, to *float32), rest func(m T, v []T) T) bool {
-	f, ok := any(v).([]float32)
-	if !ok || all == nil || n < 32 {
-		return false
-	}
-	whole := n &^ 31
-	all(len(acc), whole, &f[0], 4*ld, &any(acc).([]float32)[0])
-	if whole < n {
+// foldIntegerRows is foldSums of integers.
+func foldIntegerRows[T integer](acc []int64, v []T, ld, n int) bool {
+	whole := sumWholes(acc, v, ld, n)
+	if whole > 0 {
 		for i := range acc {
-			acc[i] = rest(acc[i], v[i*ld:][whole:n])
+			for _, x := range v[i*ld:][whole:n] {
+				acc[i] += int64(x)
+			}
 		}
 	}
-	return true
+	return whole > 0
+}
+
+// sumWholes sets acc[i] to the sum of as many of the first elements of row i as vectors take, and says how many: none if they have none for the type.
+func sumWholes[T integer](acc []int64, v []T, ld, n int) int {
+	switch v := any(v).(type) {
+	case []int64:
+		if n &^= 15; n > 0 && vector.sumRowsWhole != nil {
+			vector.sumRowsWhole(len(acc), n, &v[0], 8*ld, &acc[0])
+			return n
+		}
+	case []uint8:
+		if n &^= 127; n > 0 && vector.sumRowsBytes != nil {
+			vector.sumRowsBytes(len(acc), n, &v[0], ld, &acc[0])
+			return n
+		}
+	}
+	return 0
+}
+
+// maxOfRows and minOfRows set acc[i] to the largest, or least, element of row i, likewise.
+
+func maxOfRows[T number](acc, v []T, ld, n int) bool { return mostOfRows(false, acc, v, ld, n) }
+
+func minOfRows[T number](acc, v []T, ld, n int) bool { return mostOfRows(true, acc, v, ld, n) }
+
+func mostOfRows[T number](least bool, acc, v []T, ld, n int) bool {
+	whole := mostOfWholes(least, acc, v, ld, n)
+	if whole > 0 && whole < n {
+		for i := range acc {
+			if rest := v[i*ld:][whole:n]; least {
+				acc[i] = minOf(acc[i], rest)
+			} else {
+				acc[i] = maxOf(acc[i], rest)
+			}
+		}
+	}
+	return whole > 0
+}
+
+// mostOfWholes sets acc[i] to the extreme of as many of the first elements of row i as vectors take, and says how many: none if they have none for the type.
+func mostOfWholes[T number](least bool, acc, v []T, ld, n int) int {
+	switch acc := any(acc).(type) {
+	case []float32:
+		f := either(least, vector.minRows, vector.maxRows)
+		if n &^= 31; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]float32)[0], 4*ld, &acc[0])
+			return n
+		}
+	case []float64:
+		f := either(least, vector.minRowsWide, vector.maxRowsWide)
+		if n &^= 15; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]float64)[0], 8*ld, &acc[0])
+			return n
+		}
+	case []int64:
+		f := either(least, vector.minRowsWhole, vector.maxRowsWhole)
+		if n &^= 15; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]int64)[0], 8*ld, &acc[0])
+			return n
+		}
+	case []uint8:
+		f := either(least, vector.minRowsBytes, vector.maxRowsBytes)
+		if n &^= 127; n > 0 && f != nil {
+			f(len(acc), n, &any(v).([]uint8)[0], ld, &acc[0])
+			return n
+		}
+	}
+	return 0
+}
+
+func either[F any](first bool, a, b F) F {
+	if first {
+		return a
+	}
+	return b
 }

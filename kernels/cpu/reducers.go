@@ -8,35 +8,54 @@ func sumReducer[T float]() reducer[T, float64, T] {
 	return reducer[T, float64, T]{
 		fold: foldSum[T], merge: mergeFloats[T], merges: mergeFours[T], spoilt: spoiltSums, folds: foldSums[T],
 		join: func(a, b float64) float64 { return a + b }, joins: joinSums,
-		finish: func(acc float64, _ int) T { return T(acc) },
+		finishes: rounded[T],
 	}
 }
 
 func meanReducer[T float]() reducer[T, float64, T] {
 	r := sumReducer[T]()
-	r.finish = func(acc float64, n int) T { return T(acc / float64(n)) }
+	r.finishes = func(results []T, acc []float64, n int) {
+		for i := range acc {
+			acc[i] /= float64(n)
+		}
+		rounded(results, acc, n)
+	}
 	return r
+}
+
+// rounded sets results to what sums or products in float64 are as T.
+func rounded[T float](results []T, acc []float64, _ int) {
+	n := 0
+	if f := vector.casts[castFloat64][castFloat32]; f != nil && sizeOf(results[0]) == 4 {
+		if n = len(acc) &^ 7; n > 0 {
+			f(n, &bytesOf(results)[0], &bytesOf(acc)[0])
+		}
+	}
+	for i, v := range acc[n:] {
+		results[n+i] = T(v)
+	}
 }
 
 func intSumReducer[T integer]() reducer[T, int64, int64] {
 	return reducer[T, int64, int64]{
 		fold:   foldIntegers[T],
 		merge:  mergeIntegers[T],
+		merges: mergeIntegerFours[T],
+		folds:  foldIntegerRows[T],
 		join:   func(a, b int64) int64 { return a + b },
-		finish: func(acc int64, _ int) int64 { return acc },
 	}
 }
 
 // foldIntegers keeps four sums, so that additions need not wait for each other.
 func foldIntegers[T integer](acc int64, v []T) int64 {
-	if wide, ok := any(v).([]int64); ok && len(v) >= 32 && vector.foldAdd != nil {
+	if len(v) >= 16 && sizeOf(v[0]) != 4 {
 		s := takeScratch()
-		defer scratches.Put(s)
-		few, rest := spread(vector.foldAdd, 0, wide, s)
-		for _, x := range few {
-			acc += x
+		sum := scratchBuffer[int64](s, 0, 1)
+		if n := sumWholes(sum, v, 0, len(v)); n > 0 {
+			acc += sum[0]
+			v = v[n:]
 		}
-		return foldIntegers(acc, rest)
+		scratches.Put(s)
 	}
 	var s [4]int64
 	for ; len(v) >= 4; v = v[4:] {
@@ -168,7 +187,7 @@ func mergeSum[T number, A float64 | int64](acc []A, row []T) {
 // floatProdReducer is prodReducer with a faster fold.
 func floatProdReducer[T float]() reducer[T, float64, T] {
 	r := prodReducer[T, float64, T]()
-	r.fold = foldProd[T]
+	r.fold, r.finishes = foldProd[T], rounded[T]
 	inOrder := r.merge
 	r.merge = func(acc []float64, row []T) {
 		switch f := any(row).(type) {
@@ -272,8 +291,7 @@ func prodReducer[T number, A float64 | int64, D number]() reducer[T, A, D] {
 				acc[i] *= A(row[i])
 			}
 		},
-		join:   func(a, b A) A { return a * b },
-		finish: func(acc A, _ int) D { return D(acc) },
+		join: func(a, b A) A { return a * b },
 	}
 }
 
@@ -289,7 +307,6 @@ func maxReducer[T number]() reducer[T, T, T] {
 		folds:  maxOfRows[T],
 		joins:  mergeMax[T],
 		join:   func(a, b T) T { return max(a, b) },
-		finish: func(acc T, _ int) T { return acc },
 	}
 }
 
@@ -302,13 +319,16 @@ func minReducer[T number]() reducer[T, T, T] {
 		folds:  minOfRows[T],
 		joins:  mergeMin[T],
 		join:   func(a, b T) T { return min(a, b) },
-		finish: func(acc T, _ int) T { return acc },
 	}
 }
 
 // mergeMax and mergeMin keep a NaN.
 
 func mergeMax[T number](acc, row []T) {
+	if whole, ok := any(acc).([]int64); ok {
+		n := words(vector.maxWords[1], whole, whole, any(row).([]int64))
+		acc, row = acc[n:], row[n:]
+	}
 	if wide, ok := any(acc).([]float64); ok {
 		n := words(vector.maxWords[0], wide, wide, any(row).([]float64))
 		acc, row = acc[n:], row[n:]
@@ -327,6 +347,10 @@ func mergeMax[T number](acc, row []T) {
 }
 
 func mergeMin[T number](acc, row []T) {
+	if whole, ok := any(acc).([]int64); ok {
+		n := words(vector.minWords[1], whole, whole, any(row).([]int64))
+		acc, row = acc[n:], row[n:]
+	}
 	if wide, ok := any(acc).([]float64); ok {
 		n := words(vector.minWords[0], wide, wide, any(row).([]float64))
 		acc, row = acc[n:], row[n:]
@@ -346,9 +370,12 @@ func mergeMin[T number](acc, row []T) {
 
 // maxOf is the largest of m and v, or NaN.
 func maxOf[T number](m T, v []T) T {
-	if wide, ok := any(v).([]float64); ok && len(v) >= 32 && vector.foldMax != nil {
-		few, rest := mostWide(vector.foldMax, maxOf[float64], float64(m), wide)
-		m, v = T(few), v[len(v)-len(rest):]
+	if sizeOf(m) != 4 && len(v)*sizeOf(m) >= 128 {
+		few, n := mostWide(false, v)
+		if n > 0 {
+			m = max(m, few)
+		}
+		v = v[n:]
 	}
 	if f, ok := any(v).([]float32); ok && vector.max != nil && len(f) >= 32 {
 		n := len(f) &^ 31
@@ -369,28 +396,23 @@ func maxOf[T number](m T, v []T) T {
 	return m
 }
 
-// spread takes elements of 8 bytes, 16 at least, into sixteen of the scratch, by place. It leaves those behind the last whole group.
-func spread[T float64 | int64](f func(n int, acc, v *byte), start T, v []T, s *scratch) (few, rest []T) {
-	few = scratchBuffer[T](s, 0, 16)
-	fillSlice(few, start)
-	n := len(v) &^ 15
-	f(8*n, &bytesOf(few)[0], &bytesOf(v)[0])
-	return few, v[n:]
-}
-
-// mostWide is the extreme of all whole groups of sixteen, and what is left.
-func mostWide(f func(n int, acc, v *byte), most func(m float64, v []float64) float64, m float64, v []float64) (float64, []float64) {
+// mostWide is the extreme of the first n elements, where vectors take some.
+func mostWide[T number](least bool, v []T) (most T, n int) {
 	s := takeScratch()
 	defer scratches.Put(s)
-	few, rest := spread(f, m, v, s)
-	return most(m, few), rest
+	few := scratchBuffer[T](s, 0, 1)
+	n = mostOfWholes(least, few, v, 0, len(v))
+	return few[0], n
 }
 
 // minOf is the least of m and v, or NaN.
 func minOf[T number](m T, v []T) T {
-	if wide, ok := any(v).([]float64); ok && len(v) >= 32 && vector.foldMin != nil {
-		few, rest := mostWide(vector.foldMin, minOf[float64], float64(m), wide)
-		m, v = T(few), v[len(v)-len(rest):]
+	if sizeOf(m) != 4 && len(v)*sizeOf(m) >= 128 {
+		few, n := mostWide(true, v)
+		if n > 0 {
+			m = min(m, few)
+		}
+		v = v[n:]
 	}
 	if f, ok := any(v).([]float32); ok && vector.min != nil && len(f) >= 32 {
 		n := len(f) &^ 31

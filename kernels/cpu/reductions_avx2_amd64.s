@@ -446,6 +446,384 @@ done:
 	VZEROUPPER
 	RET
 
+// func mergeMaxesInt64AVX2(fours int, n int, acc *int64, rows *int64, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMaxesInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x08, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VMOVDQU   (R9), Y4
+	VMOVDQU   (R9)(DX*1), Y5
+	VMOVDQU   (R9)(DX*2), Y6
+	VMOVDQU   (R9)(R8*1), Y7
+	VPCMPGTQ  Y4, Y5, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y6, Y7, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y4, Y6, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y0, Y4, Y8
+	VBLENDVPD Y8, Y4, Y0, Y0
+	VMOVDQU   32(R9), Y4
+	VMOVDQU   32(R9)(DX*1), Y5
+	VMOVDQU   32(R9)(DX*2), Y6
+	VMOVDQU   32(R9)(R8*1), Y7
+	VPCMPGTQ  Y4, Y5, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y6, Y7, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y4, Y6, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y1, Y4, Y8
+	VBLENDVPD Y8, Y4, Y1, Y1
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       twoFour
+	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y1, 32(DI)
+	ADDQ      $0x40, DI
+	ADDQ      $0x40, SI
+	SUBQ      $0x08, CX
+	JGE       two
+
+rest:
+	ADDQ    $0x08, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VMOVDQU   (R9), Y4
+	VMOVDQU   (R9)(DX*1), Y5
+	VMOVDQU   (R9)(DX*2), Y6
+	VMOVDQU   (R9)(R8*1), Y7
+	VPCMPGTQ  Y4, Y5, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y6, Y7, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y4, Y6, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y0, Y4, Y8
+	VBLENDVPD Y8, Y4, Y0, Y0
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       oneFour
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x20, DI
+	ADDQ      $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMinsInt64AVX2(fours int, n int, acc *int64, rows *int64, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMinsInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x08, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VMOVDQU   (R9), Y4
+	VMOVDQU   (R9)(DX*1), Y5
+	VMOVDQU   (R9)(DX*2), Y6
+	VMOVDQU   (R9)(R8*1), Y7
+	VPCMPGTQ  Y5, Y4, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y7, Y6, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y6, Y4, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y4, Y0, Y8
+	VBLENDVPD Y8, Y4, Y0, Y0
+	VMOVDQU   32(R9), Y4
+	VMOVDQU   32(R9)(DX*1), Y5
+	VMOVDQU   32(R9)(DX*2), Y6
+	VMOVDQU   32(R9)(R8*1), Y7
+	VPCMPGTQ  Y5, Y4, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y7, Y6, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y6, Y4, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y4, Y1, Y8
+	VBLENDVPD Y8, Y4, Y1, Y1
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       twoFour
+	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y1, 32(DI)
+	ADDQ      $0x40, DI
+	ADDQ      $0x40, SI
+	SUBQ      $0x08, CX
+	JGE       two
+
+rest:
+	ADDQ    $0x08, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VMOVDQU   (R9), Y4
+	VMOVDQU   (R9)(DX*1), Y5
+	VMOVDQU   (R9)(DX*2), Y6
+	VMOVDQU   (R9)(R8*1), Y7
+	VPCMPGTQ  Y5, Y4, Y8
+	VBLENDVPD Y8, Y5, Y4, Y4
+	VPCMPGTQ  Y7, Y6, Y9
+	VBLENDVPD Y9, Y7, Y6, Y6
+	VPCMPGTQ  Y6, Y4, Y8
+	VBLENDVPD Y8, Y6, Y4, Y4
+	VPCMPGTQ  Y4, Y0, Y8
+	VBLENDVPD Y8, Y4, Y0, Y0
+	LEAQ      (R9)(DX*4), R9
+	DECQ      BX
+	JNZ       oneFour
+	VMOVDQU   Y0, (DI)
+	ADDQ      $0x20, DI
+	ADDQ      $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMaxesUint8AVX2(fours int, n int, acc *uint8, rows *uint8, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMaxesUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x40, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VPMAXUB (R9), Y0, Y0
+	VPMAXUB (R9)(DX*1), Y0, Y0
+	VPMAXUB (R9)(DX*2), Y0, Y0
+	VPMAXUB (R9)(R8*1), Y0, Y0
+	VPMAXUB 32(R9), Y1, Y1
+	VPMAXUB 32(R9)(DX*1), Y1, Y1
+	VPMAXUB 32(R9)(DX*2), Y1, Y1
+	VPMAXUB 32(R9)(R8*1), Y1, Y1
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x40, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x40, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VPMAXUB (R9), Y0, Y0
+	VPMAXUB (R9)(DX*1), Y0, Y0
+	VPMAXUB (R9)(DX*2), Y0, Y0
+	VPMAXUB (R9)(R8*1), Y0, Y0
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeMinsUint8AVX2(fours int, n int, acc *uint8, rows *uint8, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeMinsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x40, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VPMINUB (R9), Y0, Y0
+	VPMINUB (R9)(DX*1), Y0, Y0
+	VPMINUB (R9)(DX*2), Y0, Y0
+	VPMINUB (R9)(R8*1), Y0, Y0
+	VPMINUB 32(R9), Y1, Y1
+	VPMINUB 32(R9)(DX*1), Y1, Y1
+	VPMINUB 32(R9)(DX*2), Y1, Y1
+	VPMINUB 32(R9)(R8*1), Y1, Y1
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x40, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x40, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VPMINUB (R9), Y0, Y0
+	VPMINUB (R9)(DX*1), Y0, Y0
+	VPMINUB (R9)(DX*2), Y0, Y0
+	VPMINUB (R9)(R8*1), Y0, Y0
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *uint8)
+// Requires: AVX, AVX2
+TEXT ·maxRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+
+loop:
+	VPMAXUB      (SI), Y0, Y0
+	VPMAXUB      32(SI), Y1, Y1
+	VPMAXUB      64(SI), Y2, Y2
+	VPMAXUB      96(SI), Y3, Y3
+	SUBQ         $-128, SI
+	ADDQ         $-128, CX
+	JNZ          loop
+	VPMAXUB      Y1, Y0, Y0
+	VPMAXUB      Y3, Y2, Y2
+	VPMAXUB      Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x04, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x02, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPSRLDQ      $0x01, X0, X1
+	VPMAXUB      X1, X0, X0
+	VPEXTRB      $0x00, X0, (DI)
+	INCQ         DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func minRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *uint8)
+// Requires: AVX, AVX2
+TEXT ·minRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VMOVDQU 64(SI), Y2
+	VMOVDQU 96(SI), Y3
+
+loop:
+	VPMINUB      (SI), Y0, Y0
+	VPMINUB      32(SI), Y1, Y1
+	VPMINUB      64(SI), Y2, Y2
+	VPMINUB      96(SI), Y3, Y3
+	SUBQ         $-128, SI
+	ADDQ         $-128, CX
+	JNZ          loop
+	VPMINUB      Y1, Y0, Y0
+	VPMINUB      Y3, Y2, Y2
+	VPMINUB      Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x04, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x02, X0, X1
+	VPMINUB      X1, X0, X0
+	VPSRLDQ      $0x01, X0, X1
+	VPMINUB      X1, X0, X0
+	VPEXTRB      $0x00, X0, (DI)
+	INCQ         DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func mergeProdsAVX2(fours int, n int, acc *float64, rows *float32, ld int)
 // Requires: AVX
 TEXT ·mergeProdsAVX2(SB), NOSPLIT, $0-40
@@ -548,6 +926,258 @@ done:
 	VZEROUPPER
 	RET
 
+// func mergeSumsInt64AVX2(fours int, n int, acc *int64, rows *int64, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeSumsInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x08, CX
+	JLT  rest
+
+two:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+twoFour:
+	VMOVDQU (R9), Y4
+	VMOVDQU (R9)(DX*2), Y5
+	VPADDQ  (R9)(DX*1), Y4, Y4
+	VPADDQ  (R9)(R8*1), Y5, Y5
+	VPADDQ  Y5, Y4, Y4
+	VPADDQ  Y4, Y0, Y0
+	VMOVDQU 32(R9), Y6
+	VMOVDQU 32(R9)(DX*2), Y7
+	VPADDQ  32(R9)(DX*1), Y6, Y6
+	VPADDQ  32(R9)(R8*1), Y7, Y7
+	VPADDQ  Y7, Y6, Y6
+	VPADDQ  Y6, Y1, Y1
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     twoFour
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y1, 32(DI)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, SI
+	SUBQ    $0x08, CX
+	JGE     two
+
+rest:
+	ADDQ    $0x08, CX
+	JZ      done
+	VMOVDQU (DI), Y0
+	MOVQ    SI, R9
+	MOVQ    R10, BX
+
+oneFour:
+	VMOVDQU (R9), Y4
+	VMOVDQU (R9)(DX*2), Y5
+	VPADDQ  (R9)(DX*1), Y4, Y4
+	VPADDQ  (R9)(R8*1), Y5, Y5
+	VPADDQ  Y5, Y4, Y4
+	VPADDQ  Y4, Y0, Y0
+	LEAQ    (R9)(DX*4), R9
+	DECQ    BX
+	JNZ     oneFour
+	VMOVDQU Y0, (DI)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func mergeSumsUint8AVX2(fours int, n int, acc *int64, rows *uint8, ld int)
+// Requires: AVX, AVX2
+TEXT ·mergeSumsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), R10
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $0x40, CX
+	JLT  rest
+
+two:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  SI, R9
+	MOVQ  R10, BX
+
+twoFour:
+	VPMOVZXBW    (R9), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    32(R9), Y6
+	VPADDW       Y6, Y2, Y2
+	VPMOVZXBW    48(R9), Y7
+	VPADDW       Y7, Y3, Y3
+	VPMOVZXBW    (R9)(DX*1), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(DX*1), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    32(R9)(DX*1), Y6
+	VPADDW       Y6, Y2, Y2
+	VPMOVZXBW    48(R9)(DX*1), Y7
+	VPADDW       Y7, Y3, Y3
+	VPMOVZXBW    (R9)(DX*2), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(DX*2), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    32(R9)(DX*2), Y6
+	VPADDW       Y6, Y2, Y2
+	VPMOVZXBW    48(R9)(DX*2), Y7
+	VPADDW       Y7, Y3, Y3
+	VPMOVZXBW    (R9)(R8*1), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(R8*1), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    32(R9)(R8*1), Y6
+	VPADDW       Y6, Y2, Y2
+	VPMOVZXBW    48(R9)(R8*1), Y7
+	VPADDW       Y7, Y3, Y3
+	LEAQ         (R9)(DX*4), R9
+	DECQ         BX
+	JNZ          twoFour
+	VPMOVZXWQ    X0, Y4
+	VPADDQ       (DI), Y4, Y4
+	VMOVDQU      Y4, (DI)
+	VPSRLDQ      $0x08, X0, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       32(DI), Y4, Y4
+	VMOVDQU      Y4, 32(DI)
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVZXWQ    X0, Y4
+	VPADDQ       64(DI), Y4, Y4
+	VMOVDQU      Y4, 64(DI)
+	VPSRLDQ      $0x08, X0, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       96(DI), Y4, Y4
+	VMOVDQU      Y4, 96(DI)
+	VPMOVZXWQ    X1, Y4
+	VPADDQ       128(DI), Y4, Y4
+	VMOVDQU      Y4, 128(DI)
+	VPSRLDQ      $0x08, X1, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       160(DI), Y4, Y4
+	VMOVDQU      Y4, 160(DI)
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVZXWQ    X1, Y4
+	VPADDQ       192(DI), Y4, Y4
+	VMOVDQU      Y4, 192(DI)
+	VPSRLDQ      $0x08, X1, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       224(DI), Y4, Y4
+	VMOVDQU      Y4, 224(DI)
+	VPMOVZXWQ    X2, Y4
+	VPADDQ       256(DI), Y4, Y4
+	VMOVDQU      Y4, 256(DI)
+	VPSRLDQ      $0x08, X2, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       288(DI), Y4, Y4
+	VMOVDQU      Y4, 288(DI)
+	VEXTRACTI128 $0x01, Y2, X2
+	VPMOVZXWQ    X2, Y4
+	VPADDQ       320(DI), Y4, Y4
+	VMOVDQU      Y4, 320(DI)
+	VPSRLDQ      $0x08, X2, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       352(DI), Y4, Y4
+	VMOVDQU      Y4, 352(DI)
+	VPMOVZXWQ    X3, Y4
+	VPADDQ       384(DI), Y4, Y4
+	VMOVDQU      Y4, 384(DI)
+	VPSRLDQ      $0x08, X3, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       416(DI), Y4, Y4
+	VMOVDQU      Y4, 416(DI)
+	VEXTRACTI128 $0x01, Y3, X3
+	VPMOVZXWQ    X3, Y4
+	VPADDQ       448(DI), Y4, Y4
+	VMOVDQU      Y4, 448(DI)
+	VPSRLDQ      $0x08, X3, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       480(DI), Y4, Y4
+	VMOVDQU      Y4, 480(DI)
+	ADDQ         $0x00000200, DI
+	ADDQ         $0x40, SI
+	SUBQ         $0x40, CX
+	JGE          two
+
+rest:
+	ADDQ  $0x40, CX
+	JZ    done
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  SI, R9
+	MOVQ  R10, BX
+
+oneFour:
+	VPMOVZXBW    (R9), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    (R9)(DX*1), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(DX*1), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    (R9)(DX*2), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(DX*2), Y5
+	VPADDW       Y5, Y1, Y1
+	VPMOVZXBW    (R9)(R8*1), Y4
+	VPADDW       Y4, Y0, Y0
+	VPMOVZXBW    16(R9)(R8*1), Y5
+	VPADDW       Y5, Y1, Y1
+	LEAQ         (R9)(DX*4), R9
+	DECQ         BX
+	JNZ          oneFour
+	VPMOVZXWQ    X0, Y4
+	VPADDQ       (DI), Y4, Y4
+	VMOVDQU      Y4, (DI)
+	VPSRLDQ      $0x08, X0, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       32(DI), Y4, Y4
+	VMOVDQU      Y4, 32(DI)
+	VEXTRACTI128 $0x01, Y0, X0
+	VPMOVZXWQ    X0, Y4
+	VPADDQ       64(DI), Y4, Y4
+	VMOVDQU      Y4, 64(DI)
+	VPSRLDQ      $0x08, X0, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       96(DI), Y4, Y4
+	VMOVDQU      Y4, 96(DI)
+	VPMOVZXWQ    X1, Y4
+	VPADDQ       128(DI), Y4, Y4
+	VMOVDQU      Y4, 128(DI)
+	VPSRLDQ      $0x08, X1, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       160(DI), Y4, Y4
+	VMOVDQU      Y4, 160(DI)
+	VEXTRACTI128 $0x01, Y1, X1
+	VPMOVZXWQ    X1, Y4
+	VPADDQ       192(DI), Y4, Y4
+	VMOVDQU      Y4, 192(DI)
+	VPSRLDQ      $0x08, X1, X5
+	VPMOVZXWQ    X5, Y4
+	VPADDQ       224(DI), Y4, Y4
+	VMOVDQU      Y4, 224(DI)
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x20, SI
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumRowsAVX2(rows int, n int, v *float32, ld int, to *float64)
 // Requires: AVX
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
@@ -616,6 +1246,92 @@ join:
 	VADDPD       X1, X0, X0
 	VHADDPD      X0, X0, X0
 	VMOVSD       X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func sumRowsInt64AVX2(rows int, n int, v *int64, ld int, to *int64)
+// Requires: AVX, AVX2
+TEXT ·sumRowsInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ  R9, SI
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+loop:
+	VPADDQ       (SI), Y0, Y0
+	VPADDQ       32(SI), Y1, Y1
+	VPADDQ       64(SI), Y2, Y2
+	VPADDQ       96(SI), Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x00000010, CX
+	JNZ          loop
+	VPADDQ       Y1, Y0, Y0
+	VPADDQ       Y3, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func sumRowsUint8AVX2(rows int, n int, v *uint8, ld int, to *int64)
+// Requires: AVX, AVX2
+TEXT ·sumRowsUint8AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ  R9, SI
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+loop:
+	VPXOR        Y4, Y4, Y4
+	VPSADBW      (SI), Y4, Y4
+	VPADDQ       Y4, Y0, Y0
+	VPXOR        Y5, Y5, Y5
+	VPSADBW      32(SI), Y5, Y5
+	VPADDQ       Y5, Y1, Y1
+	VPXOR        Y6, Y6, Y6
+	VPSADBW      64(SI), Y6, Y6
+	VPADDQ       Y6, Y2, Y2
+	VPXOR        Y7, Y7, Y7
+	VPSADBW      96(SI), Y7, Y7
+	VPADDQ       Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x00000080, CX
+	JNZ          loop
+	VPADDQ       Y1, Y0, Y0
+	VPADDQ       Y3, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSRLDQ      $0x08, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, (DI)
 	ADDQ         $0x08, DI
 	ADDQ         DX, R9
 	DECQ         R10
@@ -727,6 +1443,228 @@ loop:
 	VORPS        X2, X0, X0
 	VMOVSS       X0, (DI)
 	ADDQ         $0x04, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func maxRowsFloat64AVX2(rows int, n int, v *float64, ld int, to *float64)
+// Requires: AVX
+TEXT ·maxRowsFloat64AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VXORPD  Y8, Y8, Y8
+
+loop:
+	VMOVUPD      (SI), Y4
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	VMOVUPD      96(SI), Y7
+	VCMPPD       $0x03, Y4, Y5, Y9
+	VCMPPD       $0x03, Y6, Y7, Y10
+	VORPD        Y10, Y9, Y9
+	VORPD        Y9, Y8, Y8
+	VMAXPD       Y4, Y0, Y0
+	VMAXPD       Y5, Y1, Y1
+	VMAXPD       Y6, Y2, Y2
+	VMAXPD       Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x10, CX
+	JNZ          loop
+	VMAXPD       Y1, Y0, Y0
+	VMAXPD       Y3, Y2, Y2
+	VMAXPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VMAXPD       Y2, Y0, Y0
+	VPERMILPD    $0x01, X0, X2
+	VMAXPD       Y2, Y0, Y0
+	VMOVMSKPD    Y8, AX
+	NEGQ         AX
+	SBBQ         AX, AX
+	VMOVQ        AX, X2
+	VORPD        X2, X0, X0
+	VMOVSD       X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func minRowsFloat64AVX2(rows int, n int, v *float64, ld int, to *float64)
+// Requires: AVX
+TEXT ·minRowsFloat64AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VXORPD  Y8, Y8, Y8
+
+loop:
+	VMOVUPD      (SI), Y4
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	VMOVUPD      96(SI), Y7
+	VCMPPD       $0x03, Y4, Y5, Y9
+	VCMPPD       $0x03, Y6, Y7, Y10
+	VORPD        Y10, Y9, Y9
+	VORPD        Y9, Y8, Y8
+	VMINPD       Y4, Y0, Y0
+	VMINPD       Y5, Y1, Y1
+	VMINPD       Y6, Y2, Y2
+	VMINPD       Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x10, CX
+	JNZ          loop
+	VMINPD       Y1, Y0, Y0
+	VMINPD       Y3, Y2, Y2
+	VMINPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VMINPD       Y2, Y0, Y0
+	VPERMILPD    $0x01, X0, X2
+	VMINPD       Y2, Y0, Y0
+	VMOVMSKPD    Y8, AX
+	NEGQ         AX
+	SBBQ         AX, AX
+	VMOVQ        AX, X2
+	VORPD        X2, X0, X0
+	VMOVSD       X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func maxRowsInt64AVX2(rows int, n int, v *int64, ld int, to *int64)
+// Requires: AVX, AVX2
+TEXT ·maxRowsInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VXORPD  Y8, Y8, Y8
+
+loop:
+	VMOVUPD      (SI), Y4
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	VMOVUPD      96(SI), Y7
+	VPCMPGTQ     Y0, Y4, Y11
+	VBLENDVPD    Y11, Y4, Y0, Y0
+	VPCMPGTQ     Y1, Y5, Y12
+	VBLENDVPD    Y12, Y5, Y1, Y1
+	VPCMPGTQ     Y2, Y6, Y13
+	VBLENDVPD    Y13, Y6, Y2, Y2
+	VPCMPGTQ     Y3, Y7, Y14
+	VBLENDVPD    Y14, Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x10, CX
+	JNZ          loop
+	VPCMPGTQ     Y0, Y1, Y9
+	VBLENDVPD    Y9, Y1, Y0, Y0
+	VPCMPGTQ     Y2, Y3, Y10
+	VBLENDVPD    Y10, Y3, Y2, Y2
+	VPCMPGTQ     Y0, Y2, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VPCMPGTQ     Y0, Y2, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VPERMILPD    $0x01, X0, X2
+	VPCMPGTQ     Y0, Y2, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VMOVMSKPD    Y8, AX
+	NEGQ         AX
+	SBBQ         AX, AX
+	VMOVQ        AX, X2
+	VORPD        X2, X0, X0
+	VMOVSD       X0, (DI)
+	ADDQ         $0x08, DI
+	ADDQ         DX, R9
+	DECQ         R10
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func minRowsInt64AVX2(rows int, n int, v *int64, ld int, to *int64)
+// Requires: AVX, AVX2
+TEXT ·minRowsInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R10
+	MOVQ v+16(FP), R9
+	MOVQ ld+24(FP), DX
+	MOVQ to+32(FP), DI
+
+row:
+	MOVQ    R9, SI
+	MOVQ    n+8(FP), CX
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	VMOVUPD 96(SI), Y3
+	VXORPD  Y8, Y8, Y8
+
+loop:
+	VMOVUPD      (SI), Y4
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	VMOVUPD      96(SI), Y7
+	VPCMPGTQ     Y4, Y0, Y11
+	VBLENDVPD    Y11, Y4, Y0, Y0
+	VPCMPGTQ     Y5, Y1, Y12
+	VBLENDVPD    Y12, Y5, Y1, Y1
+	VPCMPGTQ     Y6, Y2, Y13
+	VBLENDVPD    Y13, Y6, Y2, Y2
+	VPCMPGTQ     Y7, Y3, Y14
+	VBLENDVPD    Y14, Y7, Y3, Y3
+	SUBQ         $-128, SI
+	SUBQ         $0x10, CX
+	JNZ          loop
+	VPCMPGTQ     Y1, Y0, Y9
+	VBLENDVPD    Y9, Y1, Y0, Y0
+	VPCMPGTQ     Y3, Y2, Y10
+	VBLENDVPD    Y10, Y3, Y2, Y2
+	VPCMPGTQ     Y2, Y0, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VPCMPGTQ     Y2, Y0, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VPERMILPD    $0x01, X0, X2
+	VPCMPGTQ     Y2, Y0, Y9
+	VBLENDVPD    Y9, Y2, Y0, Y0
+	VMOVMSKPD    Y8, AX
+	NEGQ         AX
+	SBBQ         AX, AX
+	VMOVQ        AX, X2
+	VORPD        X2, X0, X0
+	VMOVSD       X0, (DI)
+	ADDQ         $0x08, DI
 	ADDQ         DX, R9
 	DECQ         R10
 	JNZ          row

@@ -45,10 +45,19 @@ type vectorLoops struct {
 	mergeSums, mergeProds func(fours, n int, acc *float64, rows *float32, ld int)
 	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)
 	// of a multiple of 4 elements
-	mergeMaxesWide, mergeMinsWide func(fours, n int, acc, rows *float64, ld int)
-	// rows of a multiple of 16 elements, and of 32, ld bytes apart
-	sumRows          func(rows, n int, v *float32, ld int, to *float64)
-	maxRows, minRows func(rows, n int, v *float32, ld int, to *float32)
+	mergeMaxesWide, mergeMinsWide                   func(fours, n int, acc, rows *float64, ld int)
+	mergeMaxesWhole, mergeMinsWhole, mergeSumsWhole func(fours, n int, acc, rows *int64, ld int)
+	// of a multiple of 32 elements, 64 fours at most
+	mergeSumsBytes                  func(fours, n int, acc *int64, rows *uint8, ld int)
+	mergeMaxesBytes, mergeMinsBytes func(fours, n int, acc, rows *uint8, ld int)
+	// rows of a multiple of 16 elements, of 32 of float32 for extremes, and of 128 bytes, ld bytes apart
+	sumRows                    func(rows, n int, v *float32, ld int, to *float64)
+	maxRows, minRows           func(rows, n int, v *float32, ld int, to *float32)
+	maxRowsWide, minRowsWide   func(rows, n int, v *float64, ld int, to *float64)
+	maxRowsWhole, minRowsWhole func(rows, n int, v *int64, ld int, to *int64)
+	sumRowsWhole               func(rows, n int, v *int64, ld int, to *int64)
+	sumRowsBytes               func(rows, n int, v *uint8, ld int, to *int64)
+	maxRowsBytes, minRowsBytes func(rows, n int, v *uint8, ld int, to *uint8)
 
 	// multiples of 64 bytes of elements of other types (words.go), and of 32 bytes for logic
 	addWords, subWords, mulWords, divWords, sqrtWords wordLoops
@@ -57,8 +66,9 @@ type vectorLoops struct {
 
 	compare comparisons // compare.go
 
-	// into sixteen elements of 8 bytes, by place, for multiples of 128 bytes: sums of int64 and extremes of float64
-	foldAdd, foldMax, foldMin func(n int, acc, v *byte)
+	// multiples of 8 elements of int64 (divide.go). small reports whether all can be divided by the others
+	small     func(n int, v *byte) int
+	divisions [divisionCount]func(n int, dst, a, b *byte)
 
 	// multiples of 8 elements: conversions, and products in float64 with a row. truncate reports what no int32 is
 	casts     [castKinds][castKinds]func(n int, dst, src *byte)

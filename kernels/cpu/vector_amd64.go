@@ -69,6 +69,30 @@ func mergeMaxesFloat64AVX2(fours, n int, acc, rows *float64, ld int)
 func mergeMinsFloat64AVX2(fours, n int, acc, rows *float64, ld int)
 
 //go:noescape
+func mergeMaxesInt64AVX2(fours, n int, acc, rows *int64, ld int)
+
+//go:noescape
+func mergeMinsInt64AVX2(fours, n int, acc, rows *int64, ld int)
+
+//go:noescape
+func mergeMaxesUint8AVX2(fours, n int, acc, rows *uint8, ld int)
+
+//go:noescape
+func mergeMinsUint8AVX2(fours, n int, acc, rows *uint8, ld int)
+
+//go:noescape
+func maxRowsUint8AVX2(rows, n int, v *uint8, ld int, to *uint8)
+
+//go:noescape
+func minRowsUint8AVX2(rows, n int, v *uint8, ld int, to *uint8)
+
+//go:noescape
+func mergeSumsInt64AVX2(fours, n int, acc, rows *int64, ld int)
+
+//go:noescape
+func mergeSumsUint8AVX2(fours, n int, acc *int64, rows *uint8, ld int)
+
+//go:noescape
 func sumRowsAVX2(rows, n int, v *float32, ld int, to *float64)
 
 //go:noescape
@@ -76,6 +100,24 @@ func maxRowsAVX2(rows, n int, v *float32, ld int, to *float32)
 
 //go:noescape
 func minRowsAVX2(rows, n int, v *float32, ld int, to *float32)
+
+//go:noescape
+func maxRowsFloat64AVX2(rows, n int, v *float64, ld int, to *float64)
+
+//go:noescape
+func minRowsFloat64AVX2(rows, n int, v *float64, ld int, to *float64)
+
+//go:noescape
+func maxRowsInt64AVX2(rows, n int, v *int64, ld int, to *int64)
+
+//go:noescape
+func minRowsInt64AVX2(rows, n int, v *int64, ld int, to *int64)
+
+//go:noescape
+func sumRowsInt64AVX2(rows, n int, v *int64, ld int, to *int64)
+
+//go:noescape
+func sumRowsUint8AVX2(rows, n int, v *uint8, ld int, to *int64)
 
 //go:noescape
 func evenOddAVX2(n int, even, odd, src *float32)
@@ -222,6 +264,33 @@ func subInt32AVX2(n int, dst, a, b *byte, step int)
 func mulInt32AVX2(n int, dst, a, b *byte, step int)
 
 //go:noescape
+func mulInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func maximumInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func minimumInt64AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func maximumInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func minimumInt32AVX2(n int, dst, a, b *byte, step int)
+
+//go:noescape
+func smallInt64AVX2(n int, v *byte) int
+
+//go:noescape
+func fmodSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func remainderSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
+func floorDivideSmallAVX2(n int, dst, a, b *byte)
+
+//go:noescape
 func logicAVX2(n int, dst, a, b *byte, m *[4]uint64)
 
 //go:noescape
@@ -309,15 +378,6 @@ func int32ToBoolAVX2(n int, dst, src *byte)
 func int64ToBoolAVX2(n int, dst, src *byte)
 
 //go:noescape
-func foldAddInt64AVX2(n int, acc, v *byte)
-
-//go:noescape
-func foldMaxFloat64AVX2(n int, acc, v *byte)
-
-//go:noescape
-func foldMinFloat64AVX2(n int, acc, v *byte)
-
-//go:noescape
 func float32ToInt32AVX2(n int, dst, src *byte) int
 
 //go:noescape
@@ -356,13 +416,19 @@ func init() {
 func (v *vectorLoops) setWords() {
 	v.addWords = wordLoops{addFloat64AVX2, addInt64AVX2, addInt32AVX2}
 	v.subWords = wordLoops{nil, subInt64AVX2, subInt32AVX2}
-	v.mulWords = wordLoops{mulFloat64AVX2, nil, mulInt32AVX2}
+	v.mulWords = wordLoops{mulFloat64AVX2, mulInt64AVX2, mulInt32AVX2}
 	v.divWords, v.sqrtWords = wordLoops{divFloat64AVX2}, wordLoops{sqrtFloat64AVX2}
-	v.maxWords, v.minWords = wordLoops{maximumFloat64AVX2}, wordLoops{minimumFloat64AVX2}
+	v.maxWords = wordLoops{maximumFloat64AVX2, maximumInt64AVX2, maximumInt32AVX2}
+	v.minWords = wordLoops{minimumFloat64AVX2, minimumInt64AVX2, minimumInt32AVX2}
+	v.small, v.divisions = smallInt64AVX2, [...]func(n int, dst, a, b *byte){fmodSmallAVX2, remainderSmallAVX2, floorDivideSmallAVX2}
 	v.absWords = wordLoops{absFloat64AVX2, absInt64AVX2, absInt32AVX2}
 	v.negWords = wordLoops{negFloat64AVX2, negInt64AVX2, negInt32AVX2}
 	v.logic, v.truncate, v.mergeProd, v.sumWide = logicAVX2, float32ToInt32AVX2, mergeProdAVX2, sumFloat64AVX2
-	v.foldAdd, v.foldMax, v.foldMin = foldAddInt64AVX2, foldMaxFloat64AVX2, foldMinFloat64AVX2
+	v.sumRowsWhole, v.sumRowsBytes = sumRowsInt64AVX2, sumRowsUint8AVX2
+	v.maxRowsWide, v.minRowsWide, v.maxRowsWhole, v.minRowsWhole = maxRowsFloat64AVX2, minRowsFloat64AVX2, maxRowsInt64AVX2, minRowsInt64AVX2
+	v.mergeMaxesWhole, v.mergeMinsWhole = mergeMaxesInt64AVX2, mergeMinsInt64AVX2
+	v.mergeMaxesBytes, v.mergeMinsBytes, v.maxRowsBytes, v.minRowsBytes = mergeMaxesUint8AVX2, mergeMinsUint8AVX2, maxRowsUint8AVX2, minRowsUint8AVX2
+	v.mergeSumsWhole, v.mergeSumsBytes = mergeSumsInt64AVX2, mergeSumsUint8AVX2
 	v.compare = comparisons{
 		{lessFloat64AVX2, lessEqualFloat64AVX2, equalFloat64AVX2, unequalFloat64AVX2},
 		{lessInt64AVX2, lessEqualInt64AVX2, equalInt64AVX2, unequalInt64AVX2},

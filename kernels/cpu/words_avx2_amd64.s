@@ -450,6 +450,148 @@ loop:
 	VZEROUPPER
 	RET
 
+// func mulInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·mulInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS  (SI)(BX*1), Y0
+	VMOVUPS  32(SI)(BX*1), Y1
+	VMOVDQU  (DX), Y4
+	VPSHUFD  $0xb1, Y4, Y5
+	VPMULLD  Y0, Y5, Y5
+	VPSRLQ   $0x20, Y5, Y6
+	VPADDD   Y6, Y5, Y5
+	VPSLLQ   $0x20, Y5, Y5
+	VPMULUDQ Y4, Y0, Y0
+	VPADDQ   Y5, Y0, Y0
+	VMOVDQU  (DX)(R8*1), Y4
+	VPSHUFD  $0xb1, Y4, Y5
+	VPMULLD  Y1, Y5, Y5
+	VPSRLQ   $0x20, Y5, Y6
+	VPADDD   Y6, Y5, Y5
+	VPSLLQ   $0x20, Y5, Y5
+	VPMULUDQ Y4, Y1, Y1
+	VPADDQ   Y5, Y1, Y1
+	VMOVUPS  Y0, (DI)(BX*1)
+	VMOVUPS  Y1, 32(DI)(BX*1)
+	LEAQ     (DX)(R8*2), DX
+	ADDQ     $0x40, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func maximumInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·maximumInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS   (SI)(BX*1), Y0
+	VMOVUPS   32(SI)(BX*1), Y1
+	VMOVDQU   (DX), Y4
+	VPCMPGTQ  Y0, Y4, Y5
+	VBLENDVPD Y5, Y4, Y0, Y0
+	VMOVDQU   (DX)(R8*1), Y4
+	VPCMPGTQ  Y1, Y4, Y5
+	VBLENDVPD Y5, Y4, Y1, Y1
+	VMOVUPS   Y0, (DI)(BX*1)
+	VMOVUPS   Y1, 32(DI)(BX*1)
+	LEAQ      (DX)(R8*2), DX
+	ADDQ      $0x40, BX
+	CMPQ      BX, CX
+	JLT       loop
+	VZEROUPPER
+	RET
+
+// func minimumInt64AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·minimumInt64AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS   (SI)(BX*1), Y0
+	VMOVUPS   32(SI)(BX*1), Y1
+	VMOVDQU   (DX), Y4
+	VPCMPGTQ  Y4, Y0, Y5
+	VBLENDVPD Y5, Y4, Y0, Y0
+	VMOVDQU   (DX)(R8*1), Y4
+	VPCMPGTQ  Y4, Y1, Y5
+	VBLENDVPD Y5, Y4, Y1, Y1
+	VMOVUPS   Y0, (DI)(BX*1)
+	VMOVUPS   Y1, 32(DI)(BX*1)
+	LEAQ      (DX)(R8*2), DX
+	ADDQ      $0x40, BX
+	CMPQ      BX, CX
+	JLT       loop
+	VZEROUPPER
+	RET
+
+// func maximumInt32AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·maximumInt32AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*1), Y0
+	VMOVUPS 32(SI)(BX*1), Y1
+	VPMAXSD (DX), Y0, Y0
+	VPMAXSD (DX)(R8*1), Y1, Y1
+	VMOVUPS Y0, (DI)(BX*1)
+	VMOVUPS Y1, 32(DI)(BX*1)
+	LEAQ    (DX)(R8*2), DX
+	ADDQ    $0x40, BX
+	CMPQ    BX, CX
+	JLT     loop
+	VZEROUPPER
+	RET
+
+// func minimumInt32AVX2(n int, dst *byte, a *byte, b *byte, step int)
+// Requires: AVX, AVX2
+TEXT ·minimumInt32AVX2(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ step+32(FP), R8
+	XORQ BX, BX
+
+loop:
+	VMOVUPS (SI)(BX*1), Y0
+	VMOVUPS 32(SI)(BX*1), Y1
+	VPMINSD (DX), Y0, Y0
+	VPMINSD (DX)(R8*1), Y1, Y1
+	VMOVUPS Y0, (DI)(BX*1)
+	VMOVUPS Y1, 32(DI)(BX*1)
+	LEAQ    (DX)(R8*2), DX
+	ADDQ    $0x40, BX
+	CMPQ    BX, CX
+	JLT     loop
+	VZEROUPPER
+	RET
+
 // func logicAVX2(n int, dst *byte, a *byte, b *byte, m *[4]uint64)
 // Requires: AVX, AVX2
 TEXT ·logicAVX2(SB), NOSPLIT, $0-40
@@ -478,132 +620,6 @@ loop:
 	ADDQ    $0x20, BX
 	CMPQ    BX, CX
 	JLT     loop
-	VZEROUPPER
-	RET
-
-// func foldAddInt64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX, AVX2
-TEXT ·foldAddInt64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VPADDQ  (SI), Y0, Y0
-	VPADDQ  32(SI), Y1, Y1
-	VPADDQ  64(SI), Y2, Y2
-	VPADDQ  96(SI), Y3, Y3
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
-	VZEROUPPER
-	RET
-
-// func foldMaxFloat64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX
-TEXT ·foldMaxFloat64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VMOVUPD (SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y0, Y0
-	VORPD   Y9, Y4, Y4
-	VMOVUPD 32(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y1, Y1
-	VORPD   Y9, Y5, Y5
-	VMOVUPD 64(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y2, Y2
-	VORPD   Y9, Y6, Y6
-	VMOVUPD 96(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMAXPD  Y8, Y3, Y3
-	VORPD   Y9, Y7, Y7
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
-	VZEROUPPER
-	RET
-
-// func foldMinFloat64AVX2(n int, acc *byte, v *byte)
-// Requires: AVX
-TEXT ·foldMinFloat64AVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), CX
-	MOVQ    acc+8(FP), DI
-	MOVQ    v+16(FP), SI
-	VMOVUPD (DI), Y0
-	VXORPD  Y4, Y4, Y4
-	VMOVUPD 32(DI), Y1
-	VXORPD  Y5, Y5, Y5
-	VMOVUPD 64(DI), Y2
-	VXORPD  Y6, Y6, Y6
-	VMOVUPD 96(DI), Y3
-	VXORPD  Y7, Y7, Y7
-
-loop:
-	VMOVUPD (SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y0, Y0
-	VORPD   Y9, Y4, Y4
-	VMOVUPD 32(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y1, Y1
-	VORPD   Y9, Y5, Y5
-	VMOVUPD 64(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y2, Y2
-	VORPD   Y9, Y6, Y6
-	VMOVUPD 96(SI), Y8
-	VCMPPD  $0x03, Y8, Y8, Y9
-	VMINPD  Y8, Y3, Y3
-	VORPD   Y9, Y7, Y7
-	SUBQ    $-128, SI
-	ADDQ    $-128, CX
-	JG      loop
-	VORPD   Y4, Y0, Y0
-	VMOVUPD Y0, (DI)
-	VORPD   Y5, Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VORPD   Y6, Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VORPD   Y7, Y3, Y3
-	VMOVUPD Y3, 96(DI)
 	VZEROUPPER
 	RET
 
@@ -1628,5 +1644,171 @@ loop:
 	ADDQ      $0x08, BX
 	CMPQ      BX, CX
 	JLT       loop
+	VZEROUPPER
+	RET
+
+// func smallInt64AVX2(n int, v *byte) int
+// Requires: AVX, AVX2
+TEXT ·smallInt64AVX2(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), CX
+	MOVQ         v+8(FP), SI
+	MOVQ         $0x0004000000000000, AX
+	VMOVQ        AX, X7
+	VPBROADCASTQ X7, Y7
+	VPXOR        Y6, Y6, Y6
+
+loop:
+	VPADDQ (SI), Y7, Y0
+	VPOR   Y0, Y6, Y6
+	VPADDQ 32(SI), Y7, Y1
+	VPOR   Y1, Y6, Y6
+	ADDQ   $0x40, SI
+	SUBQ   $0x08, CX
+	JG     loop
+	VPSRLQ $0x33, Y6, Y6
+	XORQ   AX, AX
+	VPTEST Y6, Y6
+	SETEQ  AL
+	MOVQ   AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func fmodSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·fmodSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x03, Y2, Y2
+	VMULPD   Y1, Y2, Y2
+	VSUBPD   Y2, Y0, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x03, Y6, Y6
+	VMULPD   Y5, Y6, Y6
+	VSUBPD   Y6, Y4, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func remainderSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·remainderSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x01, Y2, Y2
+	VMULPD   Y1, Y2, Y2
+	VSUBPD   Y2, Y0, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x01, Y6, Y6
+	VMULPD   Y5, Y6, Y6
+	VSUBPD   Y6, Y4, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
+	VZEROUPPER
+	RET
+
+// func floorDivideSmallAVX2(n int, dst *byte, a *byte, b *byte)
+// Requires: AVX, AVX2
+TEXT ·floorDivideSmallAVX2(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         a+16(FP), SI
+	MOVQ         b+24(FP), DX
+	MOVQ         $0x4338000000000000, AX
+	VMOVQ        AX, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        Y14, Y14, Y14
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU  (DX)(BX*8), Y1
+	VPCMPEQQ Y1, Y14, Y3
+	VPADDQ   (SI)(BX*8), Y15, Y0
+	VPADDQ   Y1, Y15, Y1
+	VSUBPD   Y15, Y0, Y0
+	VSUBPD   Y15, Y1, Y1
+	VDIVPD   Y1, Y0, Y2
+	VROUNDPD $0x01, Y2, Y2
+	VADDPD   Y15, Y2, Y2
+	VPSUBQ   Y15, Y2, Y2
+	VPANDN   Y2, Y3, Y2
+	VMOVDQU  Y2, (DI)(BX*8)
+	VMOVDQU  32(DX)(BX*8), Y5
+	VPCMPEQQ Y5, Y14, Y7
+	VPADDQ   32(SI)(BX*8), Y15, Y4
+	VPADDQ   Y5, Y15, Y5
+	VSUBPD   Y15, Y4, Y4
+	VSUBPD   Y15, Y5, Y5
+	VDIVPD   Y5, Y4, Y6
+	VROUNDPD $0x01, Y6, Y6
+	VADDPD   Y15, Y6, Y6
+	VPSUBQ   Y15, Y6, Y6
+	VPANDN   Y6, Y7, Y6
+	VMOVDQU  Y6, 32(DI)(BX*8)
+	ADDQ     $0x08, BX
+	CMPQ     BX, CX
+	JLT      loop
 	VZEROUPPER
 	RET

@@ -152,6 +152,32 @@ func TestComparisons_AreThoseOfTheLoops(t *testing.T) {
 	comparesAlike[int32](t, dtype.Int32)
 }
 
+func findsNaN[T float](t *testing.T, d dtype.DType) {
+	t.Helper()
+	for _, n := range append(lengths()[1:], 100, 3000) {
+		at := n % 3
+		v, memory := wild[T](n+at, 1)[at:], onHeap[uint8](n+at+16)
+		fillSlice(memory, 7)
+		check := func() {
+			callRow(t, op.IsNaN, dtype.Bool, memory[at:][:n:n], d, v)
+			for i, b := range memory {
+				if i < at || i >= at+n {
+					require.EqualValues(t, 7, b, "%d elements", n)
+				} else {
+					require.Equal(t, truth(math.IsNaN(float64(v[i-at]))), b, "%v", v[i-at])
+				}
+			}
+		}
+		check()
+		withoutVectors(check)
+	}
+}
+
+func TestIsNaN_IsTrueOfNaNAlone(t *testing.T) {
+	findsNaN[float32](t, dtype.Float32)
+	findsNaN[float64](t, dtype.Float64)
+}
+
 func TestLogical_IsThatOfBools(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, n := range append(lengths(), 1000) {

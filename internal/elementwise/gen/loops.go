@@ -112,6 +112,8 @@ func (k kernel) Row() string {
 				f = k.Float32
 			case t == "float64" && k.Float64 != "":
 				f = k.Float64
+			case t == "int64" && k.Int64 != "":
+				f = k.Int64
 			case k.Narrow != "" && k.Loop == "":
 				f += map[string]string{"float32": "Float32", "float64": "Float64"}[t]
 			default:

@@ -30,7 +30,8 @@ func elementary() []function {
 		{"neg", "-a", x((*program).negative)},
 		{"abs", "the magnitude of a", x((*program).magnitude)},
 		{"sign", "1, 0 or -1", x(func(p *program, a *node) *node {
-			return p.minus(p.bitsWhere(p.compare(greater, a, zero(p)), 1), p.bitsWhere(p.compare(less, a, zero(p)), 1))
+			above, below := p.asInteger(p.compare(greater, a, zero(p))), p.asInteger(p.compare(less, a, zero(p))) // -1, or 0
+			return p.toNumber(p.minus(below, above))
 		})},
 		{"square", "a*a", x(func(p *program, a *node) *node { return p.times(a, a) })},
 		{"squareGrad", "a*2*b", gx(func(p *program, g, a *node) *node { return p.times(g, p.plus(a, a)) })},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log"
+	"slices"
 	"sort"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -12,7 +13,8 @@ import (
 // vectorEmitter writes programs as functions on AVX2, for multiples of 8 elements, at least one. Two vectors are in work at once where
 // there are registers for it.
 type vectorEmitter struct {
-	constants map[constant]int // where they lie
+	constants map[constant]int        // where they lie
+	kept      map[constant]VecVirtual // those that the function in work has in registers
 }
 
 // constant is a number of 4 or 8 bytes, which fills a vector.
@@ -110,6 +112,8 @@ func (e *vectorEmitter) function(p *program) {
 	if p.pressure() <= mostPressure && !p.pairs {
 		bodies = 2
 	}
+	e.keepConstants(p, bodies)
+	defer clear(e.kept) // they are this function's
 	step := p.step()
 	if bodies == 2 && step*2 > 8 {
 		// As many pairs of vectors as there are, then a single one.
@@ -134,6 +138,29 @@ func (e *vectorEmitter) function(p *program) {
 	VZEROUPPER()
 	RET()
 }
+
+// keepConstants loads the constants of a program into registers, if there are enough of them for so many vectors: a short loop waits for its loads.
+func (e *vectorEmitter) keepConstants(p *program, bodies int) {
+	e.kept = map[constant]VecVirtual{}
+	var list []constant
+	for _, n := range p.nodes {
+		if c := (constant{n.bits, p.wide}); n.op == "constant" && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	if bodies*p.pressure()+len(list) > vectorRegisters {
+		return
+	}
+	b := body{e: e, p: p}
+	for _, c := range list {
+		r := YMM()
+		VMOVUPS(b.constant(c.bits, c.wide), r)
+		e.kept[c] = r
+	}
+}
+
+// vectorRegisters are those that a loop has, but for one in which an instruction puts what it overwrites.
+const vectorRegisters = 15
 
 // bodies writes vectors side by side, so that one computes while the other waits.
 func (e *vectorEmitter) bodies(p *program, count int, index Register, pointers []Register) {
@@ -209,6 +236,9 @@ func (b *body) operand(n *node) Op {
 	n = origin(n)
 	switch {
 	case n.op == "constant":
+		if r, ok := b.e.kept[constant{n.bits, b.p.wide}]; ok {
+			return r
+		}
 		return b.constant(n.bits, b.p.wide)
 	case b.p.inMemory(n):
 		return b.address(1+int(n.bits), 0)
@@ -220,6 +250,9 @@ func (b *body) operand(n *node) Op {
 func (b *body) register(n *node) VecVirtual {
 	if n = origin(n); !b.p.inMemory(n) {
 		return b.registers[n]
+	}
+	if kept, ok := b.operand(n).(VecVirtual); ok {
+		return kept
 	}
 	r := YMM()
 	VMOVUPS(b.operand(n), r)

@@ -49,17 +49,131 @@ func generateWords() {
 		{"addInt32", func(b Mem, a VecPhysical) { VPADDD(b, a, a) }},
 		{"subInt32", func(b Mem, a VecPhysical) { VPSUBD(b, a, a) }},
 		{"mulInt32", func(b Mem, a VecPhysical) { VPMULLD(b, a, a) }},
+		{"mulInt64", mulWhole},
+		{"maximumInt64", func(b Mem, a VecPhysical) { greaterWhole(b, a, false) }},
+		{"minimumInt64", func(b Mem, a VecPhysical) { greaterWhole(b, a, true) }},
+		{"maximumInt32", func(b Mem, a VecPhysical) { VPMAXSD(b, a, a) }},
+		{"minimumInt32", func(b Mem, a VecPhysical) { VPMINSD(b, a, a) }},
 	} {
 		words(w.name+"AVX2", w.compute)
 	}
 	logic("logicAVX2")
-	folding("foldAddInt64AVX2", func(v Mem, kept, _ VecPhysical) { VPADDQ(v, kept, kept) })
-	folding("foldMaxFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMAXPD) })
-	folding("foldMinFloat64AVX2", func(v Mem, kept, spoilt VecPhysical) { extremeFold(v, kept, spoilt, VMINPD) })
 	generateCasts()
 	generateComparisons()
 	sumRowsWide("sumFloat64AVX2")
 	mergeProducts("mergeProdAVX2")
+	generateDivisions()
+}
+
+// mulWhole is the lower half of products of int64: of 32 bits each that of the lower ones, and above it those of a lower and an upper one.
+func mulWhole(b Mem, a VecPhysical) {
+	VMOVDQU(b, Y4)
+	VPSHUFD(U8(0xb1), Y4, Y5)
+	VPMULLD(a, Y5, Y5)
+	VPSRLQ(U8(32), Y5, Y6)
+	VPADDD(Y6, Y5, Y5)
+	VPSLLQ(U8(32), Y5, Y5)
+	VPMULUDQ(Y4, a, a)
+	VPADDQ(Y5, a, a)
+}
+
+// greaterWhole sets a to the greater of two int64, or to the less.
+func greaterWhole(b Mem, a VecPhysical, less bool) {
+	VMOVDQU(b, Y4)
+	extreme64(Y4, a, Y5, less)
+}
+
+// extreme64 sets kept to the greater of it and v, or to the less.
+func extreme64(v Op, kept, mask VecPhysical, less bool) {
+	if less {
+		VPCMPGTQ(v, kept, mask)
+	} else {
+		VPCMPGTQ(kept, v, mask)
+	}
+	VBLENDVPD(mask, v, kept, kept)
+}
+
+// wholeBits are those of 2^52+2^51 as float64. A small whole number that is added to them, as int64, gives the bits of the sum: less 2^52+2^51, it is the number.
+const (
+	wholeBits  = 0x4338000000000000
+	smallRange = 50 // bits beside the sign, of whole numbers whose quotients are exact
+)
+
+// generateDivisions writes divisions of int64 by float64, as divideSmall specifies them.
+func generateDivisions() {
+	TEXT("smallInt64AVX2", NOSPLIT, "func(n int, v *byte) int")
+	Load(Param("n"), RCX)
+	Load(Param("v"), RSI)
+	constant64(Y7, 1<<smallRange)
+	VPXOR(Y6, Y6, Y6)
+	Label("loop")
+	for i, r := range []VecPhysical{Y0, Y1} {
+		VPADDQ(Mem{Base: RSI, Disp: 32 * i}, Y7, r)
+		VPOR(r, Y6, Y6)
+	}
+	ADDQ(U8(64), RSI)
+	SUBQ(U8(8), RCX)
+	JG(LabelRef("loop"))
+	VPSRLQ(U8(smallRange+1), Y6, Y6)
+	XORQ(RAX, RAX)
+	VPTEST(Y6, Y6)
+	SETEQ(AL)
+	Store(RAX, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+
+	const towardsZero, down = 3, 1
+	for _, d := range []struct {
+		name     string
+		rounding uint8
+		quotient bool
+	}{{"fmodSmallAVX2", towardsZero, false}, {"remainderSmallAVX2", down, false}, {"floorDivideSmallAVX2", down, true}} {
+		division(d.name, d.rounding, d.quotient)
+	}
+}
+
+// constant64 fills a register with a number.
+func constant64(r VecPhysical, v uint64) {
+	MOVQ(Imm(v), RAX)
+	VMOVQ(RAX, r.AsX())
+	VPBROADCASTQ(r.AsX(), r)
+}
+
+// division writes the quotient of whole numbers, rounded, or what is left of it: 0 where the second is 0.
+func division(name string, rounding uint8, quotient bool) {
+	TEXT(name, NOSPLIT, "func(n int, dst, a, b *byte)")
+	Load(Param("n"), RCX)
+	Load(Param("dst"), RDI)
+	Load(Param("a"), RSI)
+	Load(Param("b"), RDX)
+	constant64(Y15, wholeBits)
+	VPXOR(Y14, Y14, Y14)
+	XORQ(RBX, RBX)
+	Label("loop")
+	for i := range 2 {
+		a, b, q, zero := []VecPhysical{Y0, Y4}[i], []VecPhysical{Y1, Y5}[i], []VecPhysical{Y2, Y6}[i], []VecPhysical{Y3, Y7}[i]
+		VMOVDQU(Mem{Base: RDX, Index: RBX, Scale: 8, Disp: 32 * i}, b)
+		VPCMPEQQ(b, Y14, zero)
+		VPADDQ(Mem{Base: RSI, Index: RBX, Scale: 8, Disp: 32 * i}, Y15, a)
+		VPADDQ(b, Y15, b)
+		VSUBPD(Y15, a, a)
+		VSUBPD(Y15, b, b)
+		VDIVPD(b, a, q)
+		VROUNDPD(U8(rounding), q, q)
+		if !quotient {
+			VMULPD(b, q, q)
+			VSUBPD(q, a, q)
+		}
+		VADDPD(Y15, q, q)
+		VPSUBQ(Y15, q, q)
+		VPANDN(q, zero, q)
+		VMOVDQU(q, Mem{Base: RDI, Index: RBX, Scale: 8, Disp: 32 * i})
+	}
+	ADDQ(U8(8), RBX)
+	CMPQ(RBX, RCX)
+	JLT(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
 }
 
 // extremeWide is generateExtremes of float64.
@@ -93,40 +207,6 @@ func words(name string, compute func(b Mem, a VecPhysical)) {
 	ADDQ(U8(64), RBX)
 	CMPQ(RBX, RCX)
 	JLT(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
-}
-
-// extremeFold keeps extremes of numbers, and all bits where one was NaN.
-func extremeFold(v Mem, kept, spoilt VecPhysical, f func(ops ...Op)) {
-	VMOVUPD(v, Y8)
-	VCMPPD(U8(3), Y8, Y8, Y9)
-	f(Y8, kept, kept)
-	VORPD(Y9, spoilt, spoilt)
-}
-
-// folding writes a function that takes elements into sixteen, by place, of 8 bytes each, for a multiple of 128 bytes.
-func folding(name string, take func(v Mem, kept, spoilt VecPhysical)) {
-	kept, spoilt := []VecPhysical{Y0, Y1, Y2, Y3}, []VecPhysical{Y4, Y5, Y6, Y7}
-	TEXT(name, NOSPLIT, "func(n int, acc, v *byte)")
-	Load(Param("n"), RCX)
-	Load(Param("acc"), RDI)
-	Load(Param("v"), RSI)
-	for i, k := range kept {
-		VMOVUPD(Mem{Base: RDI, Disp: 32 * i}, k)
-		VXORPD(spoilt[i], spoilt[i], spoilt[i])
-	}
-	Label("loop")
-	for i, k := range kept {
-		take(Mem{Base: RSI, Disp: 32 * i}, k, spoilt[i])
-	}
-	SUBQ(I8(-128), RSI)
-	ADDQ(I8(-128), RCX)
-	JG(LabelRef("loop"))
-	for i, k := range kept {
-		VORPD(spoilt[i], k, k)
-		VMOVUPD(k, Mem{Base: RDI, Disp: 32 * i})
-	}
 	VZEROUPPER()
 	RET()
 }
