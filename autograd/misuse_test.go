@@ -216,6 +216,13 @@ var misuses = map[string]struct {
 		m.weight.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { panic(errMisuse) })
 		return m.x.Mul(m.g.Param(m.weight)).Exp().Sum(nil, false).Backward()
 	}, errMisuse},
+	"hook of one of two gradients that come at once panics": {func(m *mistake) error {
+		bias := autograd.NewParameter("bias", must(m.weight.Tensor().Clone()))
+		defer bias.Release()
+		y := m.x.LayerNorm(m.x.Shape(), m.g.Param(m.weight), m.g.Param(bias), 1e-5)
+		m.weight.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { panic(errMisuse) })
+		return y.Sum(nil, false).Backward()
+	}, errMisuse},
 	"hook of a parameter takes the graph's gradient": {func(m *mistake) error {
 		m.weight.RegisterHook(func(grad *tensor.Tensor) (*tensor.Tensor, error) { return nil, m.weight.SetGrad(grad) })
 		return m.x.Mul(m.g.Param(m.weight)).Exp().Sum(nil, false).Backward()

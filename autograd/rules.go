@@ -82,8 +82,18 @@ func (b *backward) joint(n *node, compute func() ([]*tensor.Tensor, error)) erro
 	}
 	landed := n.landed
 	n.landed = false
+	next := 0
+	defer func() {
+		for _, t := range ts[next:] { // after an error, or the panic of a hook
+			t.Release()
+		}
+	}()
 	for i, v := range n.in {
-		if !b.flows(n, i) || err != nil {
+		if err != nil {
+			return err
+		}
+		next = i + 1
+		if !b.flows(n, i) {
 			ts[i].Release()
 			continue
 		}
