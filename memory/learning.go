@@ -18,10 +18,11 @@ func (st *steps) end() (settled bool) {
 	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
 	st.counts.Served += uint64(st.served)
+	st.counts.Outside += uint64(st.outside)
 	st.counts.Missed += uint64(st.missed)
 	st.counts.Refused += uint64(st.refused)
 	st.counts.Unknown += uint64(st.unknown)
-	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
+	st.served, st.outside, st.missed, st.refused, st.unknown = 0, 0, 0, 0, 0
 	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
 	st.fresh, st.next = true, 0

@@ -181,9 +181,9 @@ func (a *Caching) arenaPage(sh *shard) uint64 {
 	return largeRounding
 }
 
-// without is how much memory the program has, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
+// without is how much memory the program has, or has had in the step before, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
 func (a *Caching) without() uint64 {
-	bytes := uint64(a.dev.ReservedBytes.All.Current)
+	bytes := max(uint64(a.dev.ReservedBytes.All.Current), a.plan.had)
 	if p := a.policy.Load(); p.compaction != 0 && p.expandable {
 		bytes = max(bytes, uint64(float64(a.allocatedPeak())*p.compaction))
 	}

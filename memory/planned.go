@@ -23,6 +23,8 @@ type Plan struct {
 	steps  int                 // guarded by a.mu: that were begun
 	lately [recentSteps]demand // guarded by a.mu: of the last steps
 	last   PlanStats           // guarded by a.mu: when it was closed
+	most   uint64              // guarded by a.mu: bytes that were reserved at once in this step
+	had    uint64              // guarded by a.mu: and in the one before, if the plan served nothing in it
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
 	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
@@ -125,12 +127,16 @@ func (p *Plan) Step() error {
 	p.steps++
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
+	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
 			continue
 		}
 		sh.mu.Lock()
+		if sh.steps.served != 0 {
+			p.had = 0
+		}
 		d := sh.steps.demand()
 		over.bound, over.size = over.bound+d.bound, over.size+d.size
 		refused := sh.steps.refused != 0
@@ -190,26 +196,29 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 	if s := st.serveNext(size); s != nil {
 		return s.b
 	}
-	if st.fresh && size >= st.firstSize {
+	first := st.fresh && size >= st.firstSize
+	if first {
 		st.fresh = false
 		sh.mu.Unlock()
 		err := a.begin(sh, size)
 		sh.mu.Lock()
 		st.failed = err
 	}
+	st.answer = answer{epoch: st.epoch, next: st.next, entries: len(st.now.entries), first: first}
 	s := st.serve(size)
 	if s == nil {
 		return nil
 	}
 	if s.end > st.arena.mapped {
-		p, arranged, epoch, next := st.program, st.arranged, st.epoch, st.next
+		p, arranged, epoch, next, said := st.program, st.arranged, st.epoch, st.next, st.answer
 		sh.mu.Unlock()
 		err := a.extendArena(sh, s.end, s.size)
 		sh.mu.Lock()
 		// Another goroutine may have been given a later slot meanwhile, which has a part of this one, or the slot may be no more.
 		changed := st.program != p || st.arranged != arranged || st.epoch != epoch || st.next != next
 		if err != nil || changed || s.end > st.arena.mapped || !st.vacant(p, s) {
-			st.refused++
+			st.answer = said
+			st.decline(&st.refused)
 			return nil
 		}
 	}
@@ -255,7 +264,7 @@ func (p *Plan) stats() PlanStats {
 			sum.Missed += c.Missed + uint64(st.missed)
 			sum.Refused += c.Refused + uint64(st.refused)
 			sum.Unknown += c.Unknown + uint64(st.unknown)
-			sum.Outside += c.Outside
+			sum.Outside += c.Outside + uint64(st.outside)
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
 			sum.Arena += st.arena.mapped + st.stitchBytes()
@@ -302,7 +311,7 @@ func (p *Plan) Close() error {
 // stop forgets all that was learned. Caller holds the shard.
 func (st *steps) stop() {
 	st.stopped, st.program, st.programs, st.seen, st.counts = true, nil, nil, nil, PlanStats{}
-	st.served, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0
+	st.served, st.outside, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0, 0
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	clear(st.renewed)
