@@ -320,7 +320,7 @@ func (a *Caching) surrenderArena(sh *shard) error {
 		b.slot.left = false
 		b.slot.turn.free()
 	}
-	st.left, st.program, st.programs = nil, nil, nil
+	st.left, st.program, st.programs, st.aside = nil, nil, nil, nil
 	st.arranged++
 	err := a.dropStitches(sh, func(*block) bool { return false })
 	sh.mu.Unlock()

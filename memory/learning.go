@@ -70,16 +70,26 @@ func (st *steps) held() uint64 {
 	return bytes
 }
 
-// forget drops all programs. Caller holds the shard, and has taken back what is borrowed.
+// forget drops all programs, until it is known what the next step is. Caller holds the shard, and has taken back what is borrowed.
 func (st *steps) forget() {
 	st.leave()
-	st.program, st.programs, st.seen, st.last.program = nil, nil, nil, nil
-	st.arranged++
+	st.forgetPlaces()
+	st.aside, st.programs, st.seen, st.last.program = st.programs, nil, nil, nil
 	st.expect()
 }
 
+// remember takes the programs back that were forgotten, if a step that comes after that is one of theirs: so it is the same model, of which less stays now and then. A
+// training that adds up gradients, say, gives them back every few steps.
+func (st *steps) remember(r *stepRecord) {
+	if slices.ContainsFunc(st.aside, func(p *stepProgram) bool { return p.has(r) }) {
+		st.programs = st.aside
+		st.others.mistaken()
+	}
+	st.aside = nil
+}
+
 // patience is for what a plan does about a program that does not keep to it: twice as many steps must pass after each time until it is done again.
-type patience struct{ steps, pause int }
+type patience struct{ steps, pause, mistakes int }
 
 // waits counts a step, and reports whether nothing is to be done in it.
 func (p *patience) waits() bool {
@@ -99,6 +109,15 @@ func (p *patience) again(now bool) bool {
 	return now
 }
 
+// mistaken makes the next pause longer, beyond the usual, as nothing was to be done the last time.
+func (p *patience) mistaken() {
+	p.mistakes++
+	p.pause = min(firstMistake<<min(p.mistakes, 10), lastSettled)
+}
+
+// firstMistake is half of the pause after the first of them.
+const firstMistake = 16
+
 // longAgo is how many steps after the last time a program is patient as at first.
 const longAgo = 256
 
@@ -108,6 +127,7 @@ func (st *steps) recognise() {
 	if len(r.entries) == 0 || len(r.entries) == mostRequests {
 		return
 	}
+	st.remember(r)
 	for k, p := range st.programs { // the last one used first, which most steps are
 		if p.has(r) {
 			st.proves(p)
@@ -168,7 +188,7 @@ func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
 		if !p.proven && p.used+1 != st.epoch { // it came once, and is not expected again
 			continue
 		}
-		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
+		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved || p.stale && len(st.pins()) < p.around {
 			list = append(list, p)
 		}
 	}

@@ -101,6 +101,7 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		p.needs -= min(p.needs, others)
 	}
 	if p.needs > most {
+		p.stale, p.around = p.slots != nil, len(p.placed.pins)
 		p.placed = nil
 		return false, nil
 	}
@@ -326,7 +327,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	}
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
-	p.dirty, p.bound = false, p.alive()
+	p.dirty, p.stale, p.bound = false, false, p.alive()
 	for _, x := range pl.pins { // they are planned blocks, too
 		p.bound += x.size
 	}

@@ -14,6 +14,7 @@ type turns struct {
 	plan *Plan
 	most uint64 // bytes that were reserved at once since it was last set to 0
 	peak uint64 // bytes in use at once
+	kept []Block
 }
 
 func newTurns(t *testing.T) *turns {

@@ -19,6 +19,8 @@ type stepProgram struct {
 	least    uint64  // how much of what is placed is alive at once, if measured; see alive
 	measured bool
 	dirty    bool // lifetimes have changed since it was placed
+	stale    bool // its slots are of lifetimes before, as those of now, around so many pins, needed too much
+	around   int
 	agreed   int  // times in a row that it was to be placed again for the sake of others
 	attempt  int  // at a placement that does not need too much
 	alone    bool // no memory is borrowed for it: the step took it back before it was known where things go

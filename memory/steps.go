@@ -10,6 +10,7 @@ type steps struct {
 
 	now, last stepRecord     // of this step and of the one before, some blocks of which are freed in this one
 	programs  []*stepProgram // that were learned, the last one used first
+	aside     []*stepProgram // that were forgotten when the last step ended
 	program   *stepProgram   // that this step follows; nil if none
 	next      int            // the slot that the next request should be for
 	left      []*block       // planned blocks that were there when the step began, or when it took another program; by address
