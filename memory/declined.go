@@ -38,6 +38,9 @@ func (r *request) withdraw() {
 	if len(st.now.entries) == w.entries && st.next == w.after { // or others have gone on from there
 		st.next = w.next
 		st.fresh = st.fresh || w.first
+		if st.fresh {
+			st.asked -= min(st.asked, r.size)
+		}
 	}
 }
 

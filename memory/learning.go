@@ -25,7 +25,7 @@ func (st *steps) end() (settled bool) {
 	st.served, st.outside, st.missed, st.refused, st.unknown = 0, 0, 0, 0, 0
 	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
-	st.fresh, st.next = true, 0
+	st.fresh, st.next, st.asked = true, 0, 0
 	st.expect()
 	clear(st.renewed)
 	return settled
@@ -33,10 +33,18 @@ func (st *steps) end() (settled bool) {
 
 // expect says with which request the step to come begins to work, which is when placements are put in force.
 func (st *steps) expect() {
-	st.firstSize = 0
+	st.firstSize, st.firstSum = 0, 0
 	for _, p := range st.unplaced(unlimited) {
-		st.firstSize = max(st.firstSize, p.begin())
+		st.firstSize, st.firstSum = max(st.firstSize, p.begin()), max(st.firstSum, p.alive()/firstParts)
 	}
+}
+
+// works reports whether a step begins to work with a request of a size.
+func (st *steps) works(size uint64) bool {
+	if st.asked += size; size < st.firstSize && st.asked >= st.firstSum {
+		st.asked = st.own() + size
+	}
+	return size >= st.firstSize || st.asked >= st.firstSum
 }
 
 // begin is how large the request is with which the work of a step begins: a part of all that it needs, if there is such a one among the first.
@@ -78,10 +86,13 @@ func (st *steps) forget() {
 	st.expect()
 }
 
-// remember takes the programs back that were forgotten, if a step that comes after that is one of theirs: so it is the same model, of which less stays now and then. A
+// sameModel is how many steps ago a program was followed that goes on; one that makes another model was there longer ago.
+const sameModel = 8
+
+// remember takes the programs back that were forgotten, if a step that comes after that is as one of the last few: so it is the same model, of which less stays now and then. A
 // training that adds up gradients, say, gives them back every few steps.
 func (st *steps) remember(r *stepRecord) {
-	if slices.ContainsFunc(st.aside, func(p *stepProgram) bool { return p.has(r) }) {
+	if slices.ContainsFunc(st.aside, func(p *stepProgram) bool { return st.epoch-p.used <= sameModel && p.has(r) }) {
 		st.programs = st.aside
 		st.others.mistaken()
 	}

@@ -26,6 +26,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Unlock()
 	before, held, page := a.without(), a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
+	own := st.own()
 	var todo []*stepProgram
 	if st.pause == 0 {
 		todo = st.unplaced(before)
@@ -40,6 +41,9 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			continue
 		}
 		most := max(before, mayNeed(held, p, page))
+		if own >= page { // in pages of its own, which go back when the step is over
+			most = max(most, mayNeed(held-min(held, own), p, page)+roundUp(own, page))
+		}
 		fits, err := a.placeWithin(ctx, sh, p, most)
 		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone. Where a placement took longer than the step before waited,
 		// that goes on here.
@@ -172,6 +176,16 @@ const planBound = 1.02
 func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
 	bytes := held + p.alive()
 	return max(uint64(float64(bytes)*planBound), bytes+page)
+}
+
+// own is how many bytes of blocks are in use that the present step has asked for before it has begun to work. In the steps to come they have places.
+func (st *steps) own() (bytes uint64) {
+	for _, e := range st.now.entries {
+		if e.end == 0 {
+			bytes += e.size
+		}
+	}
+	return bytes
 }
 
 // arenaPage is the size of the pages of a shard's arena: it grows and shrinks by them. Without virtual memory it is given as a whole.

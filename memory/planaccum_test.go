@@ -63,3 +63,28 @@ func (r *turns) accumulate(n, parts int) {
 		r.kept = nil
 	}
 }
+
+// What a step is that comes after the programs were forgotten tells whether it is the same model: one that makes a model was there before, but long ago.
+func TestPlan_RemembersProgramsThatGoOn(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		r := newTurns(t)
+		build, ops := all(0, 5, 6, 7), all(0, 8, 30, 14, 6)
+		r.step(build)
+		for range 12 {
+			r.step(ops)
+		}
+		require.NoError(t, r.plan.Step())
+		st := (*r.a.shards.Load())[0].steps
+		require.Len(t, st.programs, 2)
+		st.forget()
+		if another {
+			r.within(build)
+		} else {
+			r.within(ops)
+		}
+		require.NoError(t, r.plan.Step())
+		require.Equal(t, another, len(st.programs) == 1)
+		require.Equal(t, !another, st.others.pause > 1)
+		require.Empty(t, st.aside)
+	}
+}

@@ -104,6 +104,7 @@ const (
 	mostKnown   = 16    // programs of a stream
 	mostSeen    = 64    // steps of a stream that are remembered without being planned
 	firstPart   = 256   // of what a step needs, a request is for before it begins
+	firstParts  = 64    // and all of them
 	mostNew     = 6     // programs of a stream that no step has followed yet
 	recentSteps = 16    // an arena is as large as the programs of so many steps need
 )
@@ -196,7 +197,7 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 	if s := st.serveNext(size); s != nil {
 		return s.b
 	}
-	first := st.fresh && size >= st.firstSize
+	first := st.fresh && st.works(size)
 	if first {
 		st.fresh = false
 		sh.mu.Unlock()

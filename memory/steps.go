@@ -19,6 +19,8 @@ type steps struct {
 	stitches  []*stitch
 	fresh     bool     // the step has begun, and seen no request
 	firstSize uint64   // with which work begins; smaller ones are of what comes before, such as the batch
+	firstSum  uint64   // or with which it begins when so many bytes of the step are in use
+	asked     uint64   // bytes that are in use, or were, until it has begun
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
