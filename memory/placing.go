@@ -24,7 +24,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	st.outlived()
 	sh.mu.Unlock()
-	before, held, page := a.without(), a.allocatedBytes(), a.arenaPage(sh)
+	before, held, page := a.without()+leastOver, a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
 	own := st.own()
 	var todo []*stepProgram
@@ -172,10 +172,13 @@ const (
 // would hardly be less.
 const planBound = 1.02
 
-// mayNeed is that bound for a program, beside so many bytes in use; a page more is no matter.
+// leastOver is how many bytes more are no matter, and above planBound a page as well: what borrowed blocks and the ends of an arena have of pages, in a small program.
+const leastOver = 64 * kib
+
+// mayNeed is that bound for a program, beside so many bytes in use.
 func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
 	bytes := held + p.alive()
-	return max(uint64(float64(bytes)*planBound), bytes+page)
+	return max(uint64(float64(bytes)*planBound), bytes+max(page, leastOver))
 }
 
 // own is how many bytes of blocks are in use that the present step has asked for before it has begun to work. In the steps to come they have places.

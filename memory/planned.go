@@ -24,7 +24,7 @@ type Plan struct {
 	lately [recentSteps]demand // guarded by a.mu: of the last steps
 	last   PlanStats           // guarded by a.mu: when it was closed
 	most   uint64              // guarded by a.mu: bytes that were reserved at once in this step
-	had    uint64              // guarded by a.mu: and in the one before, if the plan served nothing in it
+	had    uint64              // guarded by a.mu: and in the one before, if the plan served nothing in it, or refused requests
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
 	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
@@ -129,18 +129,17 @@ func (p *Plan) Step() error {
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
 	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
+	served, refusals := false, false
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
 			continue
 		}
 		sh.mu.Lock()
-		if sh.steps.served != 0 {
-			p.had = 0
-		}
 		d := sh.steps.demand()
 		over.bound, over.size = over.bound+d.bound, over.size+d.size
 		refused := sh.steps.refused != 0
+		served, refusals = served || sh.steps.served != 0, refusals || refused
 		settled := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
@@ -154,6 +153,9 @@ func (p *Plan) Step() error {
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing
 			errs = append(errs, a.returnCached(sh))
 		}
+	}
+	if served && !refusals {
+		p.had = 0
 	}
 	return errors.Join(errs...)
 }
