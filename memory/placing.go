@@ -29,7 +29,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	own := st.own()
 	var todo []*stepProgram
 	if st.pause == 0 {
-		todo = st.unplaced(before)
+		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
 	}
 	so := slices.Clone(st.now.entries)
 	sh.mu.Unlock()
@@ -48,14 +48,14 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone. Where a placement took longer than the step before waited,
 		// that goes on here.
 		drops := !fits && err == nil && !placed && sh.steps.isLatest(p)
-		for drops && !fits && err == nil && p.attempt < lastAttempt {
+		for drops && !fits && err == nil && p.attempt < lastAttempt && !p.rests() {
 			if err = a.takeBackNow(sh); err == nil {
 				p.attempt++
 				p.alone = p.attempt == lastAttempt
 				fits, err = a.placeWithin(ctx, sh, p, most)
 			}
 		}
-		if p.placed == nil {
+		if p.placed == nil && !p.rests() {
 			p.attempt = 0
 		}
 		if !fits && err == nil && drops {
@@ -80,7 +80,22 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	return nil
 }
 
-// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. It reports false if it would
+// restShare is how much of the time, at most, goes into placements that take longer than a step waits and come to nothing: one part of so many.
+const restShare = 10
+
+// rests reports whether so little time has passed since such a placement that there is to be no other one.
+func (p *stepProgram) rests() bool { return p.placed == nil && time.Now().Before(p.again) }
+
+// inVain notes that a placement has come to nothing. If it was late, what comes after the rest is the next attempt.
+func (p *stepProgram) inVain(pl *placement) {
+	if pl.late {
+		p.again = time.Now().Add((restShare - 1) * pl.took)
+		p.attempt = (p.attempt + 1) % (lastAttempt + 1)
+		p.alone = p.attempt == lastAttempt
+	}
+}
+
+// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. Only the first step waits for it. It reports false if it would
 // take more than most bytes. Caller holds a.mu and no shard.
 func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, most uint64) (bool, error) {
 	if p.placed == nil {
@@ -88,9 +103,7 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 			return false, err
 		}
 	}
-	select {
-	case <-p.placed.done:
-	case <-ctx.Done():
+	if !p.placed.ready(ctx) {
 		return true, nil
 	}
 	// Where the placement took longer than the step waited, what went back for it is cached again by now.
@@ -106,10 +119,30 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 	}
 	if p.needs > most {
 		p.stale, p.around = p.slots != nil, len(p.placed.pins)
+		p.inVain(p.placed)
 		p.placed = nil
 		return false, nil
 	}
 	return true, a.install(sh, p)
+}
+
+// ready reports whether a placement is done, for which the first step that asks waits until ctx ends.
+func (pl *placement) ready(ctx context.Context) bool {
+	select {
+	case <-pl.done:
+		return true
+	default:
+	}
+	if pl.late {
+		return false
+	}
+	select {
+	case <-pl.done:
+		return true
+	case <-ctx.Done():
+		pl.late = true
+		return false
+	}
 }
 
 // lastAttempt is the number of that which borrows nothing.
@@ -283,6 +316,7 @@ func (a *Caching) pagesOf(b *block) uint64 {
 // computePlacement finds places in borrowed blocks and in the arena.
 func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
 	defer close(pl.done)
+	defer func(began time.Time) { pl.took = time.Since(began) }(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
 	lodged := func(like *agreement) *packing {
@@ -326,6 +360,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	pl := p.placed
 	p.placed = nil
 	if pl.err != nil { // it took too long
+		p.inVain(pl)
 		return nil
 	}
 	ok, err := a.makeArena(sh, max(pl.Size, minBlock))

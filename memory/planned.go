@@ -33,7 +33,7 @@ type Plan struct {
 // PlanOption changes what NewPlan makes.
 type PlanOption func(*Plan)
 
-// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms. With 0 and less none waits. Half of it, at most 100 ms, goes
+// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms; only one step waits for each. With 0 and less none waits. Half of it, at most 100 ms, goes
 // into a better placement than the first.
 func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(d, 0) } }
 
