@@ -201,9 +201,9 @@ func (a *Caching) reclaimArena(r *request) error {
 		return nil
 	}
 	sh.mu.Lock()
-	idle := sh.steps.missed+sh.steps.unknown > sh.steps.served
+	idle := sh.steps.unfollowed() && sh.steps.arena.mapped != 0
 	sh.mu.Unlock()
-	if !idle {
+	if !idle || a.beyond(r) {
 		return nil
 	}
 	_, err := a.trimArena(sh, r.policy.segmentSize(r.size))
@@ -213,7 +213,7 @@ func (a *Caching) reclaimArena(r *request) error {
 // besideArenas is for a request for which there is no memory although all caches are given back: arenas take what segments of usual sizes would have
 // had. It serves r from a gap of the arena, from one at its end, or from a segment that is no larger than it must be. Caller holds a.mu and no shard.
 func (a *Caching) besideArenas(r *request) (*block, error) {
-	if a.plan == nil {
+	if a.plan == nil || a.beyond(r) {
 		return nil, nil
 	}
 	if b := r.shard.gapFor(r.size, 0); b != nil {
@@ -320,7 +320,7 @@ func (a *Caching) surrenderArena(sh *shard) error {
 		b.slot.left = false
 		b.slot.turn.free()
 	}
-	st.left, st.program, st.programs = nil, nil, nil
+	st.left, st.program, st.programs, st.aside = nil, nil, nil, nil
 	st.arranged++
 	err := a.dropStitches(sh, func(*block) bool { return false })
 	sh.mu.Unlock()

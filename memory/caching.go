@@ -204,9 +204,12 @@ func (a *Caching) allocIn(sh *shard, bytes uint64) (Block, error) {
 	}
 	if b == nil {
 		// mu comes before sh.mu, so this one must be released first. What happens in between is grow's affair.
-		outlives := sh.steps != nil && sh.steps.outlives
+		r := &request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m}
+		if sh.steps != nil {
+			r.answer = sh.steps.answer
+		}
 		sh.mu.Unlock()
-		return a.allocSlow(&request{policy: p, shard: sh, kind: kind, bytes: bytes, size: size, site: m, outlives: outlives})
+		return a.allocSlow(r)
 	}
 	return sh.finish(p, b, size, bytes, m), nil
 }

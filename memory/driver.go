@@ -116,6 +116,9 @@ func (a *Caching) forgetSegment(seg *segment) {
 // countReserved books n bytes taken from the driver for a shard, or given back if n is negative. Caller holds a.mu.
 func (a *Caching) countReserved(sh *shard, k poolKind, n int64) {
 	a.dev.ReservedBytes.move(k, n)
+	if a.plan != nil {
+		a.plan.most = max(a.plan.most, uint64(a.dev.ReservedBytes.All.Current))
+	}
 	if sh.pool != nil {
 		sh.pool.reserved.move(k, n)
 	}

@@ -14,7 +14,7 @@ type request struct {
 	bytes     uint64       // asked for
 	size      uint64       // rounded: the block's size
 	site      journal.Site // of the call, for the history
-	outlives  bool         // its block outlives the step of a plan
+	answer    answer       // of the plan, if there is one
 	overLimit bool         // the last attempt failed because of the limit
 	releases  releases     // what it had to give back on the way
 	wanted    uint64       // of one that failed: bytes that the device must have for it
@@ -25,6 +25,7 @@ func (a *Caching) allocSlow(r *request) (Block, error) {
 	h, err := a.allocNew(r)
 	a.tellReleases(r, h, err)
 	if err != nil {
+		r.withdraw()
 		completeAdvice(err)
 		a.spoil()            // what the program does next is by the error, of which other settings may have spared it
 		a.tellObservers(err) // without the lock: they may free things, take a snapshot, or allocate
@@ -73,7 +74,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b, err := a.takeBackFor(r); b != nil || err != nil {
 		return b, err
 	}
-	if !r.outlives { // or it would be in the way of the steps to come
+	if !r.answer.outlives { // or it would be in the way of the steps to come
 		if b := r.shard.gapFor(r.size, smallLimit); b != nil {
 			return b, nil
 		}
@@ -138,6 +139,9 @@ func (a *Caching) grow(r *request) (*block, error) {
 			return b, err
 		}
 		release = a.releaseCached // the wait has been
+	}
+	if a.beyond(r) {
+		release = a.releaseBeside
 	}
 	if err := r.releases.note(a, ReleaseRetry, release); err != nil {
 		return nil, err

@@ -18,13 +18,14 @@ func (st *steps) end() (settled bool) {
 	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
 	st.counts.Served += uint64(st.served)
+	st.counts.Outside += uint64(st.outside)
 	st.counts.Missed += uint64(st.missed)
 	st.counts.Refused += uint64(st.refused)
 	st.counts.Unknown += uint64(st.unknown)
-	st.served, st.missed, st.refused, st.unknown = 0, 0, 0, 0
+	st.served, st.outside, st.missed, st.refused, st.unknown = 0, 0, 0, 0, 0
 	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
-	st.fresh, st.next = true, 0
+	st.fresh, st.next, st.asked = true, 0, 0
 	st.expect()
 	clear(st.renewed)
 	return settled
@@ -32,10 +33,18 @@ func (st *steps) end() (settled bool) {
 
 // expect says with which request the step to come begins to work, which is when placements are put in force.
 func (st *steps) expect() {
-	st.firstSize = 0
+	st.firstSize, st.firstSum = 0, 0
 	for _, p := range st.unplaced(unlimited) {
-		st.firstSize = max(st.firstSize, p.begin())
+		st.firstSize, st.firstSum = max(st.firstSize, p.begin()), max(st.firstSum, p.alive()/firstParts)
 	}
+}
+
+// works reports whether a step begins to work with a request of a size.
+func (st *steps) works(size uint64) bool {
+	if st.asked += size; size < st.firstSize && st.asked >= st.firstSum {
+		st.asked = st.own() + size
+	}
+	return size >= st.firstSize || st.asked >= st.firstSum
 }
 
 // begin is how large the request is with which the work of a step begins: a part of all that it needs, if there is such a one among the first.
@@ -70,16 +79,29 @@ func (st *steps) held() uint64 {
 	return bytes
 }
 
-// forget drops all programs. Caller holds the shard, and has taken back what is borrowed.
+// forget drops all programs, until it is known what the next step is. Caller holds the shard, and has taken back what is borrowed.
 func (st *steps) forget() {
 	st.leave()
-	st.program, st.programs, st.seen, st.last.program = nil, nil, nil, nil
-	st.arranged++
+	st.forgetPlaces()
+	st.aside, st.programs, st.seen, st.last.program = st.programs, nil, nil, nil
 	st.expect()
 }
 
+// sameModel is how many steps ago a program was followed that goes on; one that makes another model was there longer ago.
+const sameModel = 8
+
+// remember takes the programs back that were forgotten, if a step that comes after that is as one of the last few: so it is the same model, of which less stays now and then. A
+// training that adds up gradients, say, gives them back every few steps.
+func (st *steps) remember(r *stepRecord) {
+	if slices.ContainsFunc(st.aside, func(p *stepProgram) bool { return st.epoch-p.used <= sameModel && p.has(r) }) {
+		st.programs = st.aside
+		st.others.mistaken()
+	}
+	st.aside = nil
+}
+
 // patience is for what a plan does about a program that does not keep to it: twice as many steps must pass after each time until it is done again.
-type patience struct{ steps, pause int }
+type patience struct{ steps, pause, mistakes int }
 
 // waits counts a step, and reports whether nothing is to be done in it.
 func (p *patience) waits() bool {
@@ -99,6 +121,15 @@ func (p *patience) again(now bool) bool {
 	return now
 }
 
+// mistaken makes the next pause longer, beyond the usual, as nothing was to be done the last time.
+func (p *patience) mistaken() {
+	p.mistakes++
+	p.pause = min(firstMistake<<min(p.mistakes, 10), lastSettled)
+}
+
+// firstMistake is half of the pause after the first of them.
+const firstMistake = 16
+
 // longAgo is how many steps after the last time a program is patient as at first.
 const longAgo = 256
 
@@ -108,6 +139,7 @@ func (st *steps) recognise() {
 	if len(r.entries) == 0 || len(r.entries) == mostRequests {
 		return
 	}
+	st.remember(r)
 	for k, p := range st.programs { // the last one used first, which most steps are
 		if p.has(r) {
 			st.proves(p)
@@ -168,7 +200,7 @@ func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
 		if !p.proven && p.used+1 != st.epoch { // it came once, and is not expected again
 			continue
 		}
-		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved {
+		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved || p.stale && len(st.pins()) < p.around {
 			list = append(list, p)
 		}
 	}

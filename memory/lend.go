@@ -125,11 +125,17 @@ func (st *steps) forgetPlaces() {
 // takeBackFor looks for a block for r in what a plan has borrowed that the present step does not follow. Caller holds a.mu and no shard.
 func (a *Caching) takeBackFor(r *request) (*block, error) {
 	sh := r.shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if st := sh.steps; st == nil || st.missed+st.unknown <= st.served || len(st.lent) == 0 {
+	if sh.steps == nil {
 		return nil, nil
 	}
+	sh.mu.Lock()
+	idle := sh.steps.unfollowed() && len(sh.steps.lent) != 0
+	sh.mu.Unlock()
+	if !idle || a.beyond(r) {
+		return nil, nil
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	if err := a.takeBack(sh); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type pageEnd struct {
 	b        *block // nil for none
 	at, size uint64
 	first    bool // of a page, so it is the last of a stitch
+	whole    bool // it is all of the block, whose size is not to be asked while places are computed: it may be taken back
 }
 
 // homeOf describes borrowed memory.
@@ -271,7 +272,7 @@ func (l *lodgings) join(size uint64) *room {
 	ends := s.head.size + s.tail.size
 	s.pages = roundUp(size-min(size, ends), l.page)
 	for _, e := range []pageEnd{s.head, s.tail} {
-		if e.size == ends && e.size == e.b.size && s.pages == 0 { // all of a block alone
+		if e.size == ends && e.whole && s.pages == 0 { // all of a block alone
 			return &room{home: home{b: e.b, size: ends}}
 		}
 	}

@@ -246,3 +246,43 @@ func TestPlan_GoesOnWithOtherStates(t *testing.T) {
 		require.Greater(t, now.Served, uint64(80*80*9/10), more)
 	}
 }
+
+// Blocks nearly alike, none of which is a large part of what is alive: the plan is there before the caching allocator has given them segments that it does not need.
+func TestPlan_OfManyBlocksNearlyAlike(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		r := newRig(t, 16*1024*mib, conf)
+		p, err := r.a.NewPlan(PlanWait(longWait))
+		require.NoError(t, err)
+		const n = 290
+		alloc := func(size uint64) Block { // without a check of all that there is, which takes long
+			b, err := r.a.Alloc(size*mib, r.stream(0))
+			require.NoError(t, err)
+			return b
+		}
+		free := func(b Block) { require.NoError(t, r.a.Free(b)) }
+		for range 2 * recentSteps {
+			require.NoError(t, p.Step())
+			var odd, later []Block
+			for i := range uint64(n) {
+				if b := alloc(11 + i%3); i%2 == 1 {
+					odd = append(odd, b)
+				} else {
+					later = append(later, b)
+				}
+			}
+			for _, b := range later {
+				free(b)
+			}
+			later = nil
+			for i := range uint64(n / 3) {
+				later = append(later, alloc(14+i%2))
+			}
+			for _, b := range append(odd, later...) {
+				free(b)
+			}
+		}
+		r.check()
+		require.Less(t, float64(r.reserved()), 1.02*float64(r.a.Stats().AllocatedBytes.All.Peak), conf)
+		require.NoError(t, p.Close())
+	}
+}

@@ -24,11 +24,12 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	st.outlived()
 	sh.mu.Unlock()
-	before, held, page := a.without(), a.allocatedBytes(), a.arenaPage(sh)
+	before, held, page := a.without()+leastOver, a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
+	own := st.own()
 	var todo []*stepProgram
 	if st.pause == 0 {
-		todo = st.unplaced(before)
+		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
 	}
 	so := slices.Clone(st.now.entries)
 	sh.mu.Unlock()
@@ -40,18 +41,21 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			continue
 		}
 		most := max(before, mayNeed(held, p, page))
+		if own >= page { // in pages of its own, which go back when the step is over
+			most = max(most, mayNeed(held-min(held, own), p, page)+roundUp(own, page))
+		}
 		fits, err := a.placeWithin(ctx, sh, p, most)
 		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone. Where a placement took longer than the step before waited,
 		// that goes on here.
 		drops := !fits && err == nil && !placed && sh.steps.isLatest(p)
-		for drops && !fits && err == nil && p.attempt < lastAttempt {
+		for drops && !fits && err == nil && p.attempt < lastAttempt && !p.rests() {
 			if err = a.takeBackNow(sh); err == nil {
 				p.attempt++
 				p.alone = p.attempt == lastAttempt
 				fits, err = a.placeWithin(ctx, sh, p, most)
 			}
 		}
-		if p.placed == nil {
+		if p.placed == nil && !p.rests() {
 			p.attempt = 0
 		}
 		if !fits && err == nil && drops {
@@ -76,7 +80,22 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	return nil
 }
 
-// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. It reports false if it would
+// restShare is how much of the time, at most, goes into placements that take longer than a step waits and come to nothing: one part of so many.
+const restShare = 10
+
+// rests reports whether so little time has passed since such a placement that there is to be no other one.
+func (p *stepProgram) rests() bool { return p.placed == nil && time.Now().Before(p.again) }
+
+// inVain notes that a placement has come to nothing. If it was late, what comes after the rest is the next attempt.
+func (p *stepProgram) inVain(pl *placement) {
+	if pl.late {
+		p.again = time.Now().Add((restShare - 1) * pl.took)
+		p.attempt = (p.attempt + 1) % (lastAttempt + 1)
+		p.alone = p.attempt == lastAttempt
+	}
+}
+
+// placeWithin computes where the blocks of p go and puts it in force, unless ctx ends before, or an arena cannot be had. Only the first step waits for it. It reports false if it would
 // take more than most bytes. Caller holds a.mu and no shard.
 func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, most uint64) (bool, error) {
 	if p.placed == nil {
@@ -84,9 +103,7 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 			return false, err
 		}
 	}
-	select {
-	case <-p.placed.done:
-	case <-ctx.Done():
+	if !p.placed.ready(ctx) {
 		return true, nil
 	}
 	// Where the placement took longer than the step waited, what went back for it is cached again by now.
@@ -101,10 +118,31 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		p.needs -= min(p.needs, others)
 	}
 	if p.needs > most {
+		p.stale, p.around = p.slots != nil, len(p.placed.pins)
+		p.inVain(p.placed)
 		p.placed = nil
 		return false, nil
 	}
 	return true, a.install(sh, p)
+}
+
+// ready reports whether a placement is done, for which the first step that asks waits until ctx ends.
+func (pl *placement) ready(ctx context.Context) bool {
+	select {
+	case <-pl.done:
+		return true
+	default:
+	}
+	if pl.late {
+		return false
+	}
+	select {
+	case <-pl.done:
+		return true
+	case <-ctx.Done():
+		pl.late = true
+		return false
+	}
 }
 
 // lastAttempt is the number of that which borrows nothing.
@@ -167,10 +205,23 @@ const (
 // would hardly be less.
 const planBound = 1.02
 
-// mayNeed is that bound for a program, beside so many bytes in use; a page more is no matter.
+// leastOver is how many bytes more are no matter, and above planBound a page as well: what borrowed blocks and the ends of an arena have of pages, in a small program.
+const leastOver = 64 * kib
+
+// mayNeed is that bound for a program, beside so many bytes in use.
 func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
 	bytes := held + p.alive()
-	return max(uint64(float64(bytes)*planBound), bytes+page)
+	return max(uint64(float64(bytes)*planBound), bytes+max(page, leastOver))
+}
+
+// own is how many bytes of blocks are in use that the present step has asked for before it has begun to work. In the steps to come they have places.
+func (st *steps) own() (bytes uint64) {
+	for _, e := range st.now.entries {
+		if e.end == 0 {
+			bytes += e.size
+		}
+	}
+	return bytes
 }
 
 // arenaPage is the size of the pages of a shard's arena: it grows and shrinks by them. Without virtual memory it is given as a whole.
@@ -181,9 +232,9 @@ func (a *Caching) arenaPage(sh *shard) uint64 {
 	return largeRounding
 }
 
-// without is how much memory the program has, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
+// without is how much memory the program has, or has had in the step before, or may have by the bound of compaction, without a plan. Caller holds a.mu and no shard.
 func (a *Caching) without() uint64 {
-	bytes := uint64(a.dev.ReservedBytes.All.Current)
+	bytes := max(uint64(a.dev.ReservedBytes.All.Current), a.plan.had)
 	if p := a.policy.Load(); p.compaction != 0 && p.expandable {
 		bytes = max(bytes, uint64(float64(a.allocatedPeak())*p.compaction))
 	}
@@ -265,6 +316,7 @@ func (a *Caching) pagesOf(b *block) uint64 {
 // computePlacement finds places in borrowed blocks and in the arena.
 func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
 	defer close(pl.done)
+	defer func(began time.Time) { pl.took = time.Since(began) }(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), placeBudget)
 	defer cancel()
 	lodged := func(like *agreement) *packing {
@@ -308,6 +360,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	pl := p.placed
 	p.placed = nil
 	if pl.err != nil { // it took too long
+		p.inVain(pl)
 		return nil
 	}
 	ok, err := a.makeArena(sh, max(pl.Size, minBlock))
@@ -326,7 +379,7 @@ func (a *Caching) install(sh *shard, p *stepProgram) error {
 	}
 	p.arrange(pl, sh, st.arena.seg)
 	st.arranged++
-	p.dirty, p.bound = false, p.alive()
+	p.dirty, p.stale, p.bound = false, false, p.alive()
 	for _, x := range pl.pins { // they are planned blocks, too
 		p.bound += x.size
 	}

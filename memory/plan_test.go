@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +135,55 @@ func TestPlan_PlacementsThatComeLate(t *testing.T) {
 		close(late)
 		require.NoError(t, p.Close())
 	}
+}
+
+// One step waits for a placement that takes long. Those that follow look whether it is done.
+func TestPlan_WaitsOnceForAPlacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1024*mib, "")
+		p, err := r.a.NewPlan()
+		require.NoError(t, err)
+		compute, late := p.compute, make(chan struct{})
+		p.compute = func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration) {
+			<-late
+			compute(pl, q, index, homes, page, improve)
+		}
+		step := func() {
+			require.NoError(t, p.Step())
+			r.free(r.alloc(300*mib, 0))
+		}
+		began := time.Now()
+		for range 12 {
+			step()
+		}
+		require.Equal(t, stepWait, time.Since(began))
+		require.Equal(t, 1, p.Stats().Placed)
+		close(late)
+		require.NoError(t, p.Wait(t.Context()))
+		step()
+		require.EqualValues(t, 1, p.Stats().Served)
+	})
+}
+
+// Placements that take longer than a step waits, and come to nothing, have a small part of the time.
+func TestPlan_RestsAfterPlacementsInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1024*mib, "")
+		p, err := r.a.NewPlan(PlanWait(0))
+		require.NoError(t, err)
+		const takes = time.Second
+		p.compute = func(pl *placement, _ plan.Problem, _ []int, _ []home, _ uint64, _ time.Duration) {
+			time.Sleep(takes)
+			pl.took, pl.err = takes, context.DeadlineExceeded
+			close(pl.done)
+		}
+		for range 1000 {
+			require.NoError(t, p.Step())
+			r.free(r.alloc(300*mib, 0))
+			time.Sleep(takes / 20)
+		}
+		require.InDelta(t, 1000/20/restShare, p.Stats().Placed, 1)
+	})
 }
 
 // A device on which the program fits without a plan is large enough with one: an arena takes memory that a segment of a usual size would have had.

@@ -23,6 +23,8 @@ type Plan struct {
 	steps  int                 // guarded by a.mu: that were begun
 	lately [recentSteps]demand // guarded by a.mu: of the last steps
 	last   PlanStats           // guarded by a.mu: when it was closed
+	most   uint64              // guarded by a.mu: bytes that were reserved at once in this step
+	had    uint64              // guarded by a.mu: and in the one before, if the plan served nothing in it, or refused requests
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
 	compute func(pl *placement, q plan.Problem, index []int, homes []home, page uint64, improve time.Duration)
@@ -31,7 +33,7 @@ type Plan struct {
 // PlanOption changes what NewPlan makes.
 type PlanOption func(*Plan)
 
-// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms. With 0 and less none waits. Half of it, at most 100 ms, goes
+// PlanWait is how long a step may wait for the placement of what was learned, instead of 50 ms; only one step waits for each. With 0 and less none waits. Half of it, at most 100 ms, goes
 // into a better placement than the first.
 func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(d, 0) } }
 
@@ -102,6 +104,7 @@ const (
 	mostKnown   = 16    // programs of a stream
 	mostSeen    = 64    // steps of a stream that are remembered without being planned
 	firstPart   = 256   // of what a step needs, a request is for before it begins
+	firstParts  = 64    // and all of them
 	mostNew     = 6     // programs of a stream that no step has followed yet
 	recentSteps = 16    // an arena is as large as the programs of so many steps need
 )
@@ -125,6 +128,8 @@ func (p *Plan) Step() error {
 	p.steps++
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
+	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
+	served, refusals := false, false
 	var errs []error
 	for _, sh := range *a.shards.Load() {
 		if sh.pool != nil {
@@ -134,6 +139,7 @@ func (p *Plan) Step() error {
 		d := sh.steps.demand()
 		over.bound, over.size = over.bound+d.bound, over.size+d.size
 		refused := sh.steps.refused != 0
+		served, refusals = served || sh.steps.served != 0, refusals || refused
 		settled := sh.steps.end()
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
@@ -147,6 +153,9 @@ func (p *Plan) Step() error {
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing
 			errs = append(errs, a.returnCached(sh))
 		}
+	}
+	if served && !refusals {
+		p.had = 0
 	}
 	return errors.Join(errs...)
 }
@@ -187,26 +196,29 @@ func (p *Plan) placements() (list []*placement) {
 // planned serves a request from the plan that serveNext did not serve, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
 func (a *Caching) planned(sh *shard, size uint64) *block {
 	st := sh.steps
-	if st.fresh && size >= st.firstSize {
+	first := st.fresh && st.works(size)
+	if first {
 		st.fresh = false
 		sh.mu.Unlock()
 		err := a.begin(sh, size)
 		sh.mu.Lock()
 		st.failed = err
 	}
+	st.answer = answer{epoch: st.epoch, next: st.next, entries: len(st.now.entries), first: first}
 	s := st.serve(size)
 	if s == nil {
 		return nil
 	}
 	if s.end > st.arena.mapped {
-		p, arranged, epoch, next := st.program, st.arranged, st.epoch, st.next
+		p, arranged, epoch, next, said := st.program, st.arranged, st.epoch, st.next, st.answer
 		sh.mu.Unlock()
 		err := a.extendArena(sh, s.end, s.size)
 		sh.mu.Lock()
 		// Another goroutine may have been given a later slot meanwhile, which has a part of this one, or the slot may be no more.
 		changed := st.program != p || st.arranged != arranged || st.epoch != epoch || st.next != next
 		if err != nil || changed || s.end > st.arena.mapped || !st.vacant(p, s) {
-			st.refused++
+			st.answer = said
+			st.decline(&st.refused)
 			return nil
 		}
 	}
@@ -252,7 +264,7 @@ func (p *Plan) stats() PlanStats {
 			sum.Missed += c.Missed + uint64(st.missed)
 			sum.Refused += c.Refused + uint64(st.refused)
 			sum.Unknown += c.Unknown + uint64(st.unknown)
-			sum.Outside += c.Outside
+			sum.Outside += c.Outside + uint64(st.outside)
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
 			sum.Arena += st.arena.mapped + st.stitchBytes()
@@ -298,8 +310,8 @@ func (p *Plan) Close() error {
 
 // stop forgets all that was learned. Caller holds the shard.
 func (st *steps) stop() {
-	st.stopped, st.program, st.programs, st.seen, st.counts = true, nil, nil, nil, PlanStats{}
-	st.served, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0
+	st.stopped, st.program, st.programs, st.aside, st.seen, st.counts = true, nil, nil, nil, nil, PlanStats{}
+	st.served, st.outside, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0, 0
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	clear(st.renewed)

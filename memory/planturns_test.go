@@ -14,6 +14,7 @@ type turns struct {
 	plan *Plan
 	most uint64 // bytes that were reserved at once since it was last set to 0
 	peak uint64 // bytes in use at once
+	kept []Block
 }
 
 func newTurns(t *testing.T) *turns {
@@ -164,4 +165,44 @@ func randomKinds(rng *rand.Rand) [][]turnOp {
 		}
 	}
 	return kinds
+}
+
+// Streams that work one after the other, with many blocks none of which is large: a step begins to work on each of them before much of it is served without places, and
+// has them in either order.
+func TestPlan_StreamsOneAfterTheOther(t *testing.T) {
+	for first := range 2 {
+		r := newTurns(t)
+		alloc := func(size uint64, stream int) Block { // without a check of all that there is, which takes long
+			b, err := r.a.Alloc(size, r.stream(stream))
+			require.NoError(t, err)
+			return b
+		}
+		work := func(stream, n int, size uint64) {
+			var live []Block
+			for i := range n {
+				live = append(live, alloc(size+uint64(i)*4*kib, stream))
+			}
+			for i := range live {
+				b := alloc(size*2/3, stream)
+				require.NoError(t, r.a.Free(live[n-1-i]))
+				require.NoError(t, r.a.Free(b))
+			}
+			r.check()
+		}
+		var before PlanStats
+		for i := range 8 {
+			if i == 3 {
+				before = r.plan.Stats()
+			}
+			require.NoError(t, r.plan.Step())
+			for k := range 2 {
+				if k == first {
+					work(0, 200, 300*kib)
+				} else {
+					work(1, 150, 400*kib)
+				}
+			}
+		}
+		require.Equal(t, uint64(5*2*(200+150)), r.plan.Stats().Served-before.Served, first)
+	}
 }

@@ -42,8 +42,13 @@ func (a *Caching) emptyCache(m journal.Site, went *releases) error {
 func (a *Caching) releaseAll() error { return errors.Join(a.syncEvents(), a.releaseCached()) }
 
 // releaseCached is releaseAll without the wait for events. The default pools come first, then the private pools that nobody uses any more.
-func (a *Caching) releaseCached() error {
-	errs := []error{a.trimArenas(), a.releasePool(nil)}
+func (a *Caching) releaseCached() error { return errors.Join(a.trimArenas(), a.releasePools()) }
+
+// releaseBeside is releaseAll without what plans have.
+func (a *Caching) releaseBeside() error { return errors.Join(a.syncEvents(), a.releasePools()) }
+
+func (a *Caching) releasePools() error {
+	errs := []error{a.releasePool(nil)}
 	for _, p := range slices.Clone(a.pools) {
 		if p.uses == 0 {
 			errs = append(errs, a.releasePool(p))

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/memory/plan"
@@ -19,9 +20,12 @@ type stepProgram struct {
 	least    uint64  // how much of what is placed is alive at once, if measured; see alive
 	measured bool
 	dirty    bool // lifetimes have changed since it was placed
-	agreed   int  // times in a row that it was to be placed again for the sake of others
-	attempt  int  // at a placement that does not need too much
-	alone    bool // no memory is borrowed for it: the step took it back before it was known where things go
+	stale    bool // its slots are of lifetimes before, as those of now, around so many pins, needed too much
+	around   int
+	agreed   int       // times in a row that it was to be placed again for the sake of others
+	attempt  int       // at a placement that does not need too much
+	again    time.Time // until then there is none, as it would take too much time in vain
+	alone    bool      // no memory is borrowed for it: the step took it back before it was known where things go
 	placed   *placement
 	heeds    []*stepProgram // those that begin alike, and were known when it was placed
 	until    []int32        // how long its blocks have their places, if placed: ends, or longer for the sake of those
@@ -65,6 +69,8 @@ type placement struct {
 	until  []int32    // see stepProgram
 	pins   []pin      // where no block can go
 	done   chan struct{}
+	late   bool          // a step has waited for it in vain
+	took   time.Duration // when done is closed
 
 	places              // when done is closed
 	clash  *stepProgram // the larger program, if nothing was found that agrees with it

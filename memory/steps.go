@@ -10,6 +10,7 @@ type steps struct {
 
 	now, last stepRecord     // of this step and of the one before, some blocks of which are freed in this one
 	programs  []*stepProgram // that were learned, the last one used first
+	aside     []*stepProgram // that were forgotten when the last step ended
 	program   *stepProgram   // that this step follows; nil if none
 	next      int            // the slot that the next request should be for
 	left      []*block       // planned blocks that were there when the step began, or when it took another program; by address
@@ -18,6 +19,8 @@ type steps struct {
 	stitches  []*stitch
 	fresh     bool     // the step has begun, and seen no request
 	firstSize uint64   // with which work begins; smaller ones are of what comes before, such as the batch
+	firstSum  uint64   // or with which it begins when so many bytes of the step are in use
+	asked     uint64   // bytes that are in use, or were, until it has begun
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
@@ -33,9 +36,9 @@ type steps struct {
 	renewed  renewals // what this step has given back of those before the last
 	arranged uint64   // how often slots were made or forgotten: who releases the lock finds others then
 
-	served, missed, refused, unknown int  // requests of this step
-	outlives                         bool // the last one that serve did not serve is for a block that outlives the step
-	counts                           PlanStats
+	served, outside, missed, refused, unknown int    // requests of this step
+	answer                                    answer // to the last one that was looked at by serve
+	counts                                    PlanStats
 }
 
 // newSteps records nothing until a step begins.
@@ -111,35 +114,29 @@ const lookahead = 8
 // serve finds the slot for a request of a size, nil if the request is the caching allocator's: it was not expected, its block
 // outlives the step, or there is somebody where it should go. The plan is a proposal; what is free is looked at here.
 func (st *steps) serve(size uint64) *slot {
-	st.outlives = false
 	p := st.program
 	if p == nil || p.slots == nil {
-		st.unknown++
-		return nil
+		return st.decline(&st.unknown)
 	}
 	// A step that begins in another way is another program's, whatever it has in common with this one.
 	if st.missed*trust > st.next {
-		st.missed++
-		return nil
+		return st.decline(&st.missed)
 	}
 	i := st.next
 	if i >= len(p.slots) || p.slots[i].size != size || p.once(i) {
 		if i = st.find(size); i < 0 {
-			st.missed++
-			return nil
+			return st.decline(&st.missed)
 		}
 		p = st.program
 	}
 	st.next = i + 1
 	s := &p.slots[i]
 	if s.b == nil || st.renewed.has(i, size) {
-		st.counts.Outside++
-		st.outlives = true
-		return nil
+		st.answer.outlives = true
+		return st.decline(&st.outside)
 	}
 	if !st.vacant(p, s) {
-		st.refused++
-		return nil
+		return st.decline(&st.refused)
 	}
 	return s
 }
@@ -163,7 +160,6 @@ func (st *steps) serveNext(size uint64) *slot {
 	}
 	st.next = i + 1
 	st.served++
-	st.outlives = false
 	*s.turn = takenIn(st.epoch)
 	s.b.state = stateAllocated
 	return s

@@ -75,10 +75,10 @@ func endsOfPages(b *block, page uint64) (ends []pageEnd) {
 		return nil
 	}
 	if cut != 0 {
-		ends = append(ends, pageEnd{b: b, size: cut})
+		ends = append(ends, pageEnd{b: b, size: cut, whole: cut == b.size})
 	}
 	if cut != b.size {
-		ends = append(ends, pageEnd{b: b, at: cut, size: b.size - cut, first: true})
+		ends = append(ends, pageEnd{b: b, at: cut, size: b.size - cut, first: true, whole: cut == 0})
 	}
 	return ends
 }

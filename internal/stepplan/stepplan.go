@@ -52,6 +52,7 @@ type Figures struct {
 	Steps      int    `json:"steps"`
 	Served     uint64 `json:"served"`     // requests that were given the place of the plan
 	Deviations uint64 `json:"deviations"` // those that were not expected, or whose place was taken
+	Unknown    uint64 `json:"unknown"`    // those of steps that had no placement
 	Arena      uint64 `json:"arena_bytes"`
 	Bound      uint64 `json:"bound_bytes"` // what the steps have alive at once
 }
@@ -62,11 +63,11 @@ func Of(p *memory.Plan) *Figures {
 		return nil
 	}
 	s := p.Stats()
-	return &Figures{Steps: s.Steps, Served: s.Served, Deviations: s.Deviations(), Arena: s.Arena, Bound: s.Bound}
+	return &Figures{Steps: s.Steps, Served: s.Served, Deviations: s.Deviations(), Unknown: s.Unknown, Arena: s.Arena, Bound: s.Bound}
 }
 
 // String is a line for people.
 func (f *Figures) String() string {
-	return fmt.Sprintf("%d requests served in %d steps, %d deviations, arena %s, bound %s", f.Served, f.Steps, f.Deviations,
+	return fmt.Sprintf("%d requests served in %d steps, %d deviations, %d without a placement, arena %s, bound %s", f.Served, f.Steps, f.Deviations, f.Unknown,
 		device.FormatBytes(f.Arena), device.FormatBytes(f.Bound))
 }
