@@ -74,6 +74,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if k := st.match(size, nil); k >= 0 {
+		st.counts.Missed += uint64(st.missed) // this program has had them
 		st.next, st.missed = len(st.now.entries), 0
 		st.follow(k)
 	}

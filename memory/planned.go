@@ -196,6 +196,10 @@ func (p *Plan) placements() (list []*placement) {
 // planned serves a request from the plan that serveNext did not serve, or returns nil. The caller holds sh.mu, which is released and taken again if the arena must grow.
 func (a *Caching) planned(sh *shard, size uint64) *block {
 	st := sh.steps
+	if st.stopped && st.program == nil { // nothing has begun
+		st.answer = answer{}
+		return nil
+	}
 	first := st.fresh && st.works(size)
 	if first {
 		st.fresh = false

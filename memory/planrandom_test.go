@@ -18,6 +18,7 @@ import (
 
 // planProgram is a program that repeats itself, now and then with something else in between.
 type planProgram struct {
+	served uint64 // requests
 	*rig
 	rng      *rand.Rand
 	plan     *Plan
@@ -160,6 +161,11 @@ func (p *planProgram) request(op planOp) {
 		return
 	}
 	p.live = append(p.live, planned{b, op.end})
+	if p.length != 0 { // a step has begun
+		p.served++
+		s := p.plan.Stats()
+		require.Equal(p.t, p.served, s.Served+s.Outside+s.Missed+s.Unknown+s.Refused, "%+v", s)
+	}
 	p.requireApart()
 }
 
