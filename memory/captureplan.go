@@ -14,7 +14,8 @@ import (
 // the pool's affair, as without a plan. When the capture is over the block is the pool's, with what is left in it; replays write where they were captured.
 
 // CapturePlan says that the work is a step that the allocator's plan has just seen on the same stream, whose blocks then have fixed places in the graph's pool too. It
-// changes nothing if the allocator has no plan, or that knows no step of the stream.
+// changes nothing if the allocator has no plan, or that knows no step of the stream. A capture is no step of the plan: before the next one the step must have run as
+// it is once more.
 func CapturePlan() CaptureOption { return func(o *captureOptions) { o.planned = true } }
 
 // planCapture gives the pool of a capture on s a block for the step that the plan has seen last. If there is no memory for it, the pool is as it was.

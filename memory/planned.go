@@ -283,7 +283,8 @@ func (p *Plan) stats() PlanStats {
 	return sum
 }
 
-// Close ends the plan. Planned blocks in use stay valid; the arenas go back now, or where such blocks are, with EmptyCache once they are freed.
+// Close ends the plan. Planned blocks in use stay valid; the arenas go back now, or where such blocks are, with EmptyCache once they are freed: until then such an
+// arena is reserved memory beside what the next plan needs.
 func (p *Plan) Close() error {
 	if p.absent() {
 		return nil

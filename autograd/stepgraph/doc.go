@@ -66,5 +66,6 @@
 //
 // A graph takes its memory from a private pool, which nobody else uses until Close, because the addresses are part of it. What the eager runs have left in the
 // cache goes back to the driver before the capture, so that a step takes its memory once; an eager run between replays takes it a second time. With
-// a plan (memory.Plan) the blocks of a step have fixed places in the pool, too.
+// a plan (memory.Plan, which GraphOptions(autograd.WithPlan(plan)) gives to the eager runs) the blocks of a step have fixed places in the pool, too. Replays ask for no
+// memory, so no Plan.Step belongs around them.
 package stepgraph
