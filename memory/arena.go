@@ -211,7 +211,7 @@ func (a *Caching) reclaimArena(r *request) error {
 }
 
 // besideArenas is for a request for which there is no memory although all caches are given back: arenas take what segments of usual sizes would have
-// had. It serves r from a gap of the arena, from one at its end, or from a segment that is no larger than it must be. Caller holds a.mu and no shard.
+// had. It serves r from a gap of the arena, from one at its end, or from a segment that is no larger than it must be, and at last from what plans have. Caller holds a.mu and no shard.
 func (a *Caching) besideArenas(r *request) (*block, error) {
 	if a.plan == nil || a.beyond(r) {
 		return nil, nil
@@ -234,6 +234,15 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 	exact.largeSegment = min(exact.largeSegment, roundUp(r.size, largeRounding))
 	r.policy = &exact
 	defer func() { r.policy = usual }()
+	if b, err := a.attempt(r); b != nil || err != nil {
+		return b, err
+	}
+	if some, err := a.adopt(); !some || err != nil {
+		return nil, err
+	}
+	if b := r.search(); b != nil {
+		return b, nil
+	}
 	return a.attempt(r)
 }
 

@@ -34,7 +34,7 @@ func (r *request) withdraw() {
 	if st.epoch != w.epoch { // it is counted already, and another step has begun
 		return
 	}
-	*w.count = max(*w.count-1, 0) // another request may have begun the step anew, which counts from there
+	*w.count = max(*w.count-1, 0)                               // another request may have begun the step anew, which counts from there
 	if len(st.now.entries) == w.entries && st.next == w.after { // or others have gone on from there
 		st.next = w.next
 		st.fresh = st.fresh || w.first

@@ -28,7 +28,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	own := st.own()
 	var todo []*stepProgram
-	if st.pause == 0 {
+	if !st.adopted.waits() && st.pause == 0 {
 		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
 	}
 	so := slices.Clone(st.now.entries)

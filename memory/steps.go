@@ -27,6 +27,7 @@ type steps struct {
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
+	adopted        patience // with requests that would have failed for the plan's sake, see adopt
 	repins, others patience // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
 	kept           uint64   // the most that stayed from one step to the next, in bytes
 

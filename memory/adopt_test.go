@@ -1,0 +1,38 @@
+package memory
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A program that fits without a plan fits with one. Two streams have nearly all that there is at different times of a step, and the first keeps a block in the middle
+// of its arena while the second works.
+func TestPlan_GivesUpEverythingBeforeARequestFails(t *testing.T) {
+	for _, conf := range []string{"expandable_segments:True,expandable_segments_compaction:1.02", "expandable_segments:True", "", sharing + ",expandable_segments:True,expandable_segments_compaction:1.02"} {
+		for _, scale := range []uint64{mib, 100 * kib} {
+			capacity := 310 * scale
+			if !strings.Contains(conf, "compaction") {
+				capacity += 60 * mib // what segments of usual sizes take more, with or without a plan
+			}
+			r := &turns{rig: newRig(t, capacity, conf)}
+			var err error
+			r.plan, err = r.a.NewPlan(PlanWait(longWait))
+			require.NoError(t, err)
+			for step := range 60 {
+				require.NoError(t, r.plan.Step())
+				x := r.alloc(70*scale, 0)
+				y := r.alloc(160*scale, 0)
+				r.free(y)
+				z, err := r.tryAlloc(150*scale, 1)
+				require.NoError(t, err, "%q %d, step %d", conf, scale, step)
+				r.free(x, z)
+				require.NoError(t, r.a.check())
+			}
+			require.NoError(t, r.plan.Close())
+			r.empty()
+			require.Zero(t, r.a.Stats().ReservedBytes.All.Current)
+		}
+	}
+}
