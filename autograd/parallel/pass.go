@@ -61,11 +61,12 @@ func (p passes) Reached() bool { return p.d.reached.Load() }
 // Ended implements it. With several models in the graph, as those of a GAN, a pass concerns those that it has reached, on all ranks the same ones. What it has not reached waits for the pass that does. With FindUnused a rank may rightly
 // reach nothing where others do.
 func (p passes) Ended(err error, concerned bool) error {
-	p.d.reached.Store(false)
+	reached := p.d.reached.Swap(false)
+	ofParts := p.d.penalized.Swap(false) && !reached
 	if !concerned && !p.d.set.unused && !p.d.closed {
 		return nil
 	}
-	return p.d.ended(p.g, err)
+	return p.d.ended(p.g, err, ofParts)
 }
 
 // Admit implements it.
@@ -84,17 +85,17 @@ func (p passes) Refused(err error) error {
 	return p.d.fatal("Backward", err)
 }
 
-// ended is what happens at the end of a backward pass over g.
-func (d *DataParallel) ended(g *autograd.Graph, err error) error {
+// ended is what happens at the end of a backward pass over g, which may have reached the ranks' parts alone.
+func (d *DataParallel) ended(g *autograd.Graph, err error, ofParts bool) error {
 	done := false
 	defer d.guard("Backward", &done) // of a hook for reduced gradients
-	err = d.endPass(g, err)
+	err = d.endPass(g, err, ofParts)
 	done = true
 	return err
 }
 
 // endPass is what ended does.
-func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
+func (d *DataParallel) endPass(g *autograd.Graph, err error, ofParts bool) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
@@ -109,6 +110,10 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 	}
 	if err == nil {
 		err = d.finish(g)
+	}
+	var unused *UnusedError
+	if ofParts && errors.As(err, &unused) {
+		err = &Error{Op: op, Rank: d.comm.Rank(), Err: err, Detail: "the pass has come to the ranks' parts alone, as that of a penalty does: add it to the loss, in one backward pass"}
 	}
 	if err != nil && d.side.Stream() != nil {
 		if failed := d.meet(); failed != nil {
