@@ -86,7 +86,9 @@ func PartOf(_ training.Key, p *Parameter) string {
 }
 
 // Waiting is why Grad does not have all that it will have, "" if it does: a step now would leave that out.
-func Waiting(_ training.Key, p *Parameter) string {
+func Waiting(_ training.Key, p *Parameter) string { return p.waiting() }
+
+func (p *Parameter) waiting() string {
 	if p == nil || p.sharding == nil || p.sharding.Waiting == nil {
 		return ""
 	}
