@@ -49,6 +49,14 @@ func (d *DataParallel) reset() {
 	}
 }
 
+// underWay reports whether a backward pass is: then it is a hook that asks. One that has failed leaves what has arrived.
+func (d *DataParallel) underWay() bool {
+	return d.installing || d.arrivals > 0 && d.broken == nil || autograd.InBackward(key, d.graph)
+}
+
+// duringPass is why a hook may not call what ends the group, or wants all gradients.
+const duringPass = "a backward pass is under way, whose hook has called it: call it when Backward has returned"
+
 // passes is told of the backward passes over a graph.
 type passes struct {
 	d *DataParallel

@@ -116,7 +116,7 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		}
 		return err
 	}
-	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
+	if d.forward || d.arrivals > 0 || d.installing {
 		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
 	}
 	if d.inside && trains {
