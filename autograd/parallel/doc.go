@@ -69,7 +69,7 @@
 // something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
 // LaunchError whose cause is the *comm.Error.
 //
-// A rank that fails when a pass has sent all that it sends, as in a hook of RegisterPostAccumulateGradHook, or between passes, is heard of by the next collective. ZeRO 0 has none before the next pass: a step, ClipGradNorm, Whole and Close of the other ranks return nil until then. No
+// A rank that fails when a pass has sent all that it sends, as in a hook of RegisterPostAccumulateGradHook, or between passes, is heard of by the next collective. ZeRO 0 has none before the next pass, but for its first one: a step, ClipGradNorm, Whole and Close of the other ranks return nil until then. No
 // collective is made for that alone, which each pass would pay for.
 //
 // A program does the same for what fails elsewhere:
