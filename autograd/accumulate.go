@@ -62,7 +62,7 @@ func (b *backward) settle(v *Variable) error {
 // give passes t, which it takes over, on to p: to its sink, or to its Grad and then to the hooks that wait for that.
 func (b *backward) give(p *Parameter, t *tensor.Tensor) error {
 	if p.diverted != nil {
-		if taken, err := p.divert(t); taken || err != nil {
+		if taken, err := p.divert(b.g, t); taken || err != nil {
 			return err
 		}
 		return p.accumulate(t) // the hooks wait for what the sink's owner makes of it

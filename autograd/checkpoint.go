@@ -227,6 +227,9 @@ func (s *segment) intact(n *node) error {
 		if t != nil && t == u.tensor && t.Version() == u.version {
 			continue
 		}
+		if t == nil && u.p.away != "" {
+			return u.p.missing()
+		}
 		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
 		if t != nil {
 			e.Operand, e.Version, e.Changed = Operand{t.DType(), t.Shape().Clone()}, t.Version(), siteOf(t.LastChange())

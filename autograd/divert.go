@@ -11,9 +11,9 @@ import (
 // What autograd/parallel needs of graphs and parameters, and nobody else: gradients that go elsewhere, values that come and go. Functions with a
 // training.Key are for packages of this module, which alone can write it.
 
-// Sink gets the gradient that a backward pass has for a parameter, instead of Parameter.Grad. If it returns true, t is its to release; else the gradient is
+// Sink gets the gradient that a backward pass over g has for a parameter, instead of Parameter.Grad; in a checkpoint's second run g is the graph that has the checkpoint. If it returns true, t is its to release; else the gradient is
 // added to Grad as ever.
-type Sink func(t *tensor.Tensor) (taken bool, err error)
+type Sink func(g *Graph, t *tensor.Tensor) (taken bool, err error)
 
 // Divert gives the gradients of p to f, after hooks have seen them; nil ends that. The parameter need not have a value then when they come. Hooks of
 // RegisterPostAccumulateGradHook are not called then, whether f takes a gradient or not: who gives it to a parameter does so (CallPostHooks).
@@ -86,7 +86,9 @@ func PartOf(_ training.Key, p *Parameter) string {
 }
 
 // Waiting is why Grad does not have all that it will have, "" if it does: a step now would leave that out.
-func Waiting(_ training.Key, p *Parameter) string {
+func Waiting(_ training.Key, p *Parameter) string { return p.waiting() }
+
+func (p *Parameter) waiting() string {
 	if p == nil || p.sharding == nil || p.sharding.Waiting == nil {
 		return ""
 	}
@@ -101,8 +103,8 @@ func DropGrad(_ training.Key, p *Parameter) {
 }
 
 // divert gives t, which it takes over if that is the result, to the parameter's sink.
-func (p *Parameter) divert(t *tensor.Tensor) (taken bool, err error) {
-	taken, err = p.diverted(t)
+func (p *Parameter) divert(g *Graph, t *tensor.Tensor) (taken bool, err error) {
+	taken, err = p.diverted(g.outermost(), t)
 	if err != nil && !taken {
 		t.Release()
 	}
@@ -171,6 +173,19 @@ func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
 	}
 }
 
+// WatchesPasses reports whether w was given to WatchPasses for g.
+func WatchesPasses(_ training.Key, g *Graph, w PassWatcher) bool {
+	return g != nil && w != nil && slices.Contains(g.watching, w)
+}
+
+// outermost is the graph in which g is the second run of a checkpoint, or g.
+func (g *Graph) outermost() *Graph {
+	for g.within != nil {
+		g = g.within
+	}
+	return g
+}
+
 // ended tells those who watch.
 func (b *backward) ended(err error) error {
 	reached := slices.ContainsFunc(b.g.watching, PassWatcher.Reached)
@@ -185,10 +200,7 @@ func (b *backward) ended(err error) error {
 
 // admit asks those who watch whether p may have its gradient.
 func (g *Graph) admit(p *Parameter) error {
-	for g.within != nil {
-		g = g.within
-	}
-	for _, w := range g.watching {
+	for _, w := range g.outermost().watching {
 		if err := w.Admit(p); err != nil {
 			return err
 		}

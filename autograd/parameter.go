@@ -169,11 +169,15 @@ func (p *Parameter) Grad() *tensor.Tensor {
 // several elements share an address, as after Expand, is copied, because nothing could be added to it.
 //
 // A t of another shape, type or device than the value's is a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError, a released one a *tensor.ReleasedError,
-// and a parameter without a tensor a *ParameterError. Then the gradient is as it was, and t stays the caller's.
+// and a parameter without a tensor a *ParameterError. Where several ranks share the gradient out (autograd/parallel), that of the model's own parameter, which no step would take, is a *GradError, as is that of a
+// part while gradients wait to be summed, and of any in DataParallel.Whole. Then the gradient is as it was, and t stays the caller's.
 func (p *Parameter) SetGrad(t *tensor.Tensor) error {
 	if p != nil && t == nil {
 		p.ZeroGrad()
 		return nil
+	}
+	if err := p.shares(); err != nil {
+		return err
 	}
 	if err := p.takes(t); err != nil {
 		return err
@@ -200,6 +204,20 @@ func ownGradient(t *tensor.Tensor) (*tensor.Tensor, error) {
 		given(t)
 	}
 	return c, err
+}
+
+// shares refuses a gradient of a parameter whose gradients are elsewhere.
+func (p *Parameter) shares() error {
+	if p == nil || p.sharding == nil {
+		return nil
+	}
+	if s := p.sharding; s.Instead != "" {
+		return gradError("SetGrad: %s: give it to what DataParallel.ParametersOf has for it", s.Instead)
+	}
+	if why := p.waiting(); why != "" {
+		return gradError("SetGrad: %s", why)
+	}
+	return nil
 }
 
 // takes refuses what cannot be the gradient.

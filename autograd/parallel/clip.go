@@ -45,8 +45,8 @@ func (d *DataParallel) clipped(op string, maxNorm float64, norm *float64) error 
 		return d.mistake(op, withinWhole)
 	case d.inside:
 		return d.fatal(op, d.mistake(op, withinWhole))
-	case d.waits(): // the others may have made another pass, and wait
-		return d.fatal(op, d.mistake(op, unsummed))
+	case d.incomplete(): // the others may have made another pass, and wait
+		return d.fatal(op, d.mistake(op, "%s", d.whyWaits()))
 	}
 	var grads []*tensor.Tensor
 	for _, p := range d.Parameters() {

@@ -11,10 +11,13 @@ import (
 // Close ends the training: the model's parameters are ordinary ones again, and what this rank keeps for it is released, but not the gradients of ZeRO 0. With ZeRO 1 to 3 call
 // Unshard in its place, on all ranks, for a model that is used afterwards: without it parameters have no values, with ZeRO 3 at all, and with ZeRO 1 and 2 if no forward pass and no Whole came after the last
 // update, of which each rank has its part alone. It waits for the collectives under way, and for no other rank. Gradients of NoSync that wait to be summed are released with ZeRO 1 to 3, and with ZeRO 0 stay as each rank has them: Close
-// does not refuse that, as Unshard does. Closing twice is harmless.
+// does not refuse that, as Unshard does. Closing twice is harmless. In a hook of a backward pass it is an error, and ends nothing.
 func (d *DataParallel) Close() error {
 	if d == nil || d.comm == nil || d.closed {
 		return nil
+	}
+	if d.underWay() {
+		return d.mistake("Close", duringPass)
 	}
 	return d.end()
 }

@@ -25,16 +25,20 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
+// A backward pass of a graph in which Run has run nothing reduces nothing. It is refused where it has a gradient for a parameter of the model, which would be this rank's alone: outside of NoSync, where ZeRO 0 adds it up as any other.
+//
 // A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
 // every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.
 //
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
-// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. With ZeRO 1 to 3 such a hook of a part, of what Parameters or ParametersOf has, is an error of the pass.
+// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. What they read of Parameter.Grad is nil with ZeRO 1 to 3, also in NoSync, whose sums are in the buckets; with ZeRO 0 it is what earlier passes have left, until the pass has moved that into the bucket.
+// With ZeRO 1 to 3 such a hook of a part, of what Parameters or ParametersOf has, is an error of the pass.
 //
-// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when what Parameters has was given its reduced gradient, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. With ZeRO 1 to 3 the model's own
-// parameters get none; such a hook of theirs is an error, and an optimizer of them has one in its first step. A stepgraph.Step cannot capture a pass, and refuses the model.
+// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when all gradients are reduced, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. As in one process, what Parameters has is given its gradients one by one, each before its own hooks are
+// called, so that others may not have theirs yet: a hook works on its own parameter. The order differs between stages, and between the first pass and the next ones. With ZeRO 1 to 3 a rank calls the hooks of the parts that it has, so that a hook makes no collectives. The model's own
+// parameters get no gradients then; such a hook of theirs is an error, as is SetGrad, and an optimizer of them has one in its first step. Within a backward pass hooks of either kind cannot evaluate by Run, nor call Close or Unshard. A stepgraph.Step cannot capture a pass, and refuses the model.
 //
 // # What a rank keeps
 //
@@ -64,6 +68,9 @@
 // On streams that are queues, as a GPU's, what became of a collective is known when the device has come there: such an error comes with the next call of the DataParallel that sends
 // something or waits (Run, Backward, ClipGradNorm, Gather, Whole, Close), or with the next wait for the stream of the parameters or of the graph, such as Item of a loss or a copy of a gradient: a
 // LaunchError whose cause is the *comm.Error.
+//
+// A rank that fails when a pass has sent all that it sends, as in a hook of RegisterPostAccumulateGradHook, or between passes, is heard of by the next collective. ZeRO 0 has none before the next pass, but for its first one: a step, ClipGradNorm, Whole and Close of the other ranks return nil until then. No
+// collective is made for that alone, which each pass would pay for.
 //
 // A program does the same for what fails elsewhere:
 //

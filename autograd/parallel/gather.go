@@ -310,6 +310,9 @@ func (d *DataParallel) Unshard() error {
 	if d.unsharded {
 		return nil
 	}
+	if !d.closed && d.underWay() {
+		return d.mistake(op, duringPass)
+	}
 	if !d.closed && d.broken == nil { // else whole has an error
 		if err := d.mayLeave(op); err != nil {
 			return err

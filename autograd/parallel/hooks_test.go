@@ -228,3 +228,44 @@ func TestHook_SeesThisRanksGradientWithEveryStage(t *testing.T) {
 		})
 	}
 }
+
+// A hook that fails on one rank comes after all that its pass sends: the others hear of it in the next pass at the latest.
+func TestPostAccumulateHook_ThatFailsIsToldByTheNextPass(t *testing.T) {
+	for _, unused := range []bool{false, true} {
+		for _, bad := range []int{0, 1} { // the pass: the first one sends the order of the buckets afterwards
+			for _, n := range []int{2, 4} {
+				t.Run(fmt.Sprintf("pass %d, %d ranks, FindUnused %v", bad, n, unused), func(t *testing.T) {
+					for stage := range 4 {
+						succeed(t, n, func(r *rank) error {
+							opts := []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}
+							if unused {
+								opts = append(opts, parallel.FindUnused())
+							}
+							return withModel(r, nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4)), opts, func(d *parallel.DataParallel) error {
+								defer d.ZeroGrad()
+								pass, fails := 0, errors.New("it fails")
+								d.Parameters()[0].RegisterPostAccumulateGradHook(func(*autograd.Parameter) error {
+									if r.comm.Rank() == 1 && pass == bad {
+										return fails
+									}
+									return nil
+								})
+								var err error
+								for ; pass <= bad && err == nil; pass++ {
+									err = r.backward(d, 16)
+								}
+								if r.comm.Rank() == 1 {
+									require.ErrorIs(r.t, err, fails)
+								} else if err == nil {
+									err = r.backward(d, 16)
+								}
+								require.ErrorContains(r.t, err, "rank 1: Backward: it fails")
+								return nil
+							})
+						})
+					}
+				})
+			}
+		}
+	}
+}

@@ -69,6 +69,33 @@ func TestZeRO3_AParameterOutsideOfItsUnitIsToldTheRemedy(t *testing.T) {
 	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m)} }))
 }
 
+// So is a checkpoint within a unit, whose second run does not begin at the unit's module.
+func TestZeRO3_ACheckpointWithinAUnitIsToldTheRemedy(t *testing.T) {
+	for _, whole := range []bool{false, true} { // the unit is what the checkpoint runs
+		all := ranks(t, 2)
+		for i, err := range together(all, func(r *rank) error {
+			m := nn.New(&regions{Layer: nn.Linear(16, 16), times: 1})
+			opts := []parallel.Option{parallel.ZeRO(3)}
+			if whole {
+				opts = append(opts, parallel.Units(m.Layer))
+			}
+			return withModel(r, nn.Sequential(nn.Linear(16, 16), m), opts, func(d *parallel.DataParallel) error {
+				defer d.ZeroGrad()
+				err := r.backward(d, 16)
+				if whole {
+					return err
+				}
+				require.ErrorIs(r.t, err, autograd.ErrNotMaterialized)
+				require.ErrorContains(r.t, err, "in Units")
+				return nil
+			})
+		}) {
+			require.NoError(t, err, "rank %d", i)
+		}
+		requireNothingKept(t, all)
+	}
+}
+
 // A frozen part would be trained all the same: its gradient does not come through it.
 func TestSetRequiresGrad_OfAPartIsTold(t *testing.T) {
 	for stage := 1; stage < 4; stage++ {

@@ -35,7 +35,7 @@ func FindUnused() Option { return func(s *settings) { s.unused = true } }
 
 // GradientsInParts is for models that use a parameter in several checkpointed regions, or with ZeRO 3 by a module that runs several times under checkpoints:
 // its gradient comes in as many parts. Then the first pass reduces all buckets at its end, and learns how many parts there are. With ZeRO 3 it is also for a backward pass that sees more forward passes than came since the
-// last one, as where all forward passes of a graph come before several backward passes, or a graph is retained; and for what uses parameters in Whole beside a forward pass. A pass with more parts than were learned learns anew where it runs the module more often in its forward pass (ZeRO 3); more checkpointed regions are an error, so that the pass with most of them comes first.
+// last one, as where all forward passes of a graph come before several backward passes, or a graph is retained; and for what uses parameters in Whole beside a forward pass. A pass with more parts than were learned learns anew where it runs the module more often in its forward pass (ZeRO 3); more checkpointed regions are an error where the bucket was reduced before the last of them, so that the pass with most of them comes first.
 func GradientsInParts() Option { return func(s *settings) { s.parts = true } }
 
 // BroadcastBuffers says whether each forward pass of training outside of NoSync, and the first one of an evaluation (autograd.NoGrad) after it, starts with rank 0's buffers, such as the running

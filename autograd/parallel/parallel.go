@@ -54,6 +54,7 @@ type DataParallel struct {
 	met       map[*autograd.Parameter]bool   // that are not the model's, and that Run has used in the graph
 	has       map[*autograd.Parameter]string // the names of those that the model has now; nil until somebody asks
 	reached   atomic.Bool                    // by the backward pass under way: a gradient of the model has come
+	penalized atomic.Bool                    // so has one of a part
 	inside    bool                           // Whole
 	summed    bool                           // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
@@ -138,7 +139,7 @@ func (d *DataParallel) start() error {
 		d.joinBatchNorms(true)
 	}
 	for _, q := range d.params {
-		autograd.Divert(key, q.p, func(t *tensor.Tensor) (bool, error) { return d.take(q, t) })
+		autograd.Divert(key, q.p, func(g *autograd.Graph, t *tensor.Tensor) (bool, error) { return d.take(g, q, t) })
 	}
 	for _, b := range d.buckets {
 		for _, c := range b.pieces {

@@ -49,6 +49,14 @@ func (d *DataParallel) reset() {
 	}
 }
 
+// underWay reports whether a backward pass is: then it is a hook that asks. One that has failed leaves what has arrived.
+func (d *DataParallel) underWay() bool {
+	return d.installing || d.arrivals > 0 && d.broken == nil || autograd.InBackward(key, d.graph)
+}
+
+// duringPass is why a hook may not call what ends the group, or wants all gradients.
+const duringPass = "a backward pass is under way, whose hook has called it: call it when Backward has returned"
+
 // passes is told of the backward passes over a graph.
 type passes struct {
 	d *DataParallel
@@ -61,11 +69,12 @@ func (p passes) Reached() bool { return p.d.reached.Load() }
 // Ended implements it. With several models in the graph, as those of a GAN, a pass concerns those that it has reached, on all ranks the same ones. What it has not reached waits for the pass that does. With FindUnused a rank may rightly
 // reach nothing where others do.
 func (p passes) Ended(err error, concerned bool) error {
-	p.d.reached.Store(false)
+	reached := p.d.reached.Swap(false)
+	ofParts := p.d.penalized.Swap(false) && !reached
 	if !concerned && !p.d.set.unused && !p.d.closed {
 		return nil
 	}
-	return p.d.ended(p.g, err)
+	return p.d.ended(p.g, err, ofParts)
 }
 
 // Admit implements it.
@@ -84,17 +93,17 @@ func (p passes) Refused(err error) error {
 	return p.d.fatal("Backward", err)
 }
 
-// ended is what happens at the end of a backward pass over g.
-func (d *DataParallel) ended(g *autograd.Graph, err error) error {
+// ended is what happens at the end of a backward pass over g, which may have reached the ranks' parts alone.
+func (d *DataParallel) ended(g *autograd.Graph, err error, ofParts bool) error {
 	done := false
 	defer d.guard("Backward", &done) // of a hook for reduced gradients
-	err = d.endPass(g, err)
+	err = d.endPass(g, err, ofParts)
 	done = true
 	return err
 }
 
 // endPass is what ended does.
-func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
+func (d *DataParallel) endPass(g *autograd.Graph, err error, ofParts bool) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
@@ -109,6 +118,10 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error) error {
 	}
 	if err == nil {
 		err = d.finish(g)
+	}
+	var unused *UnusedError
+	if ofParts && errors.As(err, &unused) {
+		err = &Error{Op: op, Rank: d.comm.Rank(), Err: err, Detail: "the pass has come to the ranks' parts alone, as that of a penalty does: add it to the loss, in one backward pass"}
 	}
 	if err != nil && d.side.Stream() != nil {
 		if failed := d.meet(); failed != nil {

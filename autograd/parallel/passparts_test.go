@@ -2,12 +2,14 @@ package parallel_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
 )
 
@@ -105,6 +107,53 @@ func TestGradientsInParts_OfMoreRegionsThanWereLearnedIsTold(t *testing.T) {
 			require.ErrorContains(t, err, "make the pass with most of them first", "ZeRO %d", stage)
 			require.NotContains(t, err.Error(), "ask for")
 		}
+	}
+}
+
+// Where the bucket has waited for another gradient, more regions are those of one process.
+func TestGradientsInParts_OfMoreRegionsIsRightWhereTheBucketHasWaited(t *testing.T) {
+	times := []int{1, 2, 3}
+	newModel := func() (*regions, *nn.SequentialModule) {
+		m := nn.New(&regions{Layer: nn.Linear(16, 16)})
+		return m, nn.Sequential(nn.Linear(16, 16), m)
+	}
+	one := ranks(t, 1)[0]
+	var want []float64
+	for _, n := range times {
+		m, all := newModel()
+		m.times = n
+		require.NoError(t, all.To(one.dev, nn.Seed(1), nn.WithAllocator(one.alloc)))
+		require.NoError(t, passOf(one, all.Forward))
+		norm, err := optim.ClipGradNorm(all.Parameters(), math.Inf(1))
+		require.NoError(t, err)
+		want = append(want, norm)
+		all.Release()
+	}
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			succeed(t, 2, func(r *rank) error {
+				m, all := newModel()
+				opts := []parallel.Option{parallel.ZeRO(stage), parallel.GradientsInParts()}
+				if stage == 3 { // what the checkpoint runs again
+					opts = append(opts, parallel.Units(m.Layer))
+				}
+				return withModel(r, all, opts, func(d *parallel.DataParallel) error {
+					for i, n := range times {
+						m.times = n
+						if err := r.backward(d, 16); err != nil {
+							return err
+						}
+						norm, err := d.ClipGradNorm(math.Inf(1))
+						if err != nil {
+							return err
+						}
+						require.InEpsilon(r.t, want[i], norm, 1e-5)
+						d.ZeroGrad()
+					}
+					return nil
+				})
+			})
+		})
 	}
 }
 

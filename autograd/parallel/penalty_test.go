@@ -2,6 +2,7 @@ package parallel_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -157,6 +158,37 @@ func TestPenalty_InWholeAsksForGradientsInParts(t *testing.T) {
 		require.ErrorContains(r.t, err, "a use in Whole: ask for GradientsInParts")
 		return nil
 	})
+}
+
+// Of one parameter of several it may come in time, and is that of one process then: never other numbers.
+func TestPenalty_OfOneParameterInWholeIsThatOfOneProcessOrAsks(t *testing.T) {
+	for k := range 4 {
+		one, m := ranks(t, 1)[0], nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+		require.NoError(t, m.To(one.dev, nn.Seed(1), nn.WithAllocator(one.alloc)))
+		g, x := one.graph(2, 16)
+		require.NoError(t, m.Forward(x).Square().Mean(nil, false).Add(norms(g, m.Parameters()[k:k+1])).Backward())
+		g.Release()
+		want, err := optim.ClipGradNorm(m.Parameters(), math.Inf(1))
+		require.NoError(t, err)
+		m.Release()
+		sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+			defer d.ZeroGrad()
+			g, x := r.graph(2, 16)
+			defer g.Release()
+			loss := d.Forward(x).Square().Mean(nil, false)
+			if err := d.Whole(func() error { loss = loss.Add(norms(g, m.Parameters()[k:k+1])); return nil }); err != nil {
+				return err
+			}
+			if err := loss.Backward(); err != nil {
+				require.Equal(r.t, 3, stage)
+				require.ErrorContains(r.t, err, "a use in Whole: ask for GradientsInParts")
+				return nil
+			}
+			norm, err := d.ClipGradNorm(math.Inf(1))
+			require.InEpsilon(r.t, want, norm, 1e-5)
+			return err
+		})
+	}
 }
 
 // Gradients of parts come to them alone, and within Whole none do, as with ZeRO 0.

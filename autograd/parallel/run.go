@@ -116,11 +116,8 @@ func (d *DataParallel) begin(g *autograd.Graph) error {
 		}
 		return err
 	}
-	if d.forward || d.arrivals > 0 && autograd.InBackward(key, d.graph) {
+	if d.forward || d.arrivals > 0 || d.installing {
 		return d.fatal(op, d.mistake(op, "another pass of it is under way: a DataParallel is for one pass, and one goroutine, at a time"))
-	}
-	if d.arrivals > 0 {
-		return d.fatal(op, d.mistake(op, "a backward pass of a graph whose forward pass was not run by Run or Forward has left gradients"))
 	}
 	if d.inside && trains {
 		return d.fatal(op, d.mistake(op, withinWhole))

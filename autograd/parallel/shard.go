@@ -129,12 +129,15 @@ func (d *DataParallel) flats() []flat {
 const ended = "it was the part that a rank has of a model's parameter, and DataParallel.Close has ended that: make optimizers anew"
 
 // takeOfPart is the sink of a part's gradient, as of a penalty of its elements. It stays where it is, and what is reduced comes to it at the end of the pass, which is when hooks of RegisterPostAccumulateGradHook are called.
-func (d *DataParallel) takeOfPart(*tensor.Tensor) (bool, error) {
+func (d *DataParallel) takeOfPart(g *autograd.Graph, _ *tensor.Tensor) (bool, error) {
 	switch {
 	case d.closed:
 		return false, d.mistake("Backward", closedBetween)
 	case d.inside:
 		return false, d.mistake("Backward", withinWhole)
+	}
+	if autograd.WatchesPasses(key, g, passes{d, g}) {
+		d.penalized.Store(true)
 	}
 	return false, nil
 }

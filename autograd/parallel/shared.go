@@ -60,12 +60,25 @@ func (d *DataParallel) waits() bool {
 	return false
 }
 
+// incomplete reports whether the parts do not have all of their gradients: some wait, or are on their way in a pass whose hook asks.
+func (d *DataParallel) incomplete() bool {
+	return d.waits() || d.set.stage > 0 && d.arrivals > 0 && !d.installing
+}
+
 // waiting is the error of what looks at the gradient of a part now, "" if it may.
 func (d *DataParallel) waiting(q *param) string {
-	if why := d.untrainable(q); why != "" || !d.waits() {
+	if why := d.untrainable(q); why != "" || !d.incomplete() {
 		return why
 	}
-	return "parameter " + excerpt.Quote(q.name) + ": " + unsummed
+	return "parameter " + excerpt.Quote(q.name) + ": " + d.whyWaits()
+}
+
+// whyWaits is the error of gradients that wait: to be summed, or for the end of the pass.
+func (d *DataParallel) whyWaits() string {
+	if d.underWay() {
+		return duringPass
+	}
+	return unsummed
 }
 
 // untrainable is the error of what trains a parameter within Whole, "" elsewhere.

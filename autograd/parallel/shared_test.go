@@ -3,6 +3,7 @@ package parallel_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/nn"
 	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // sharedOut runs f on two ranks at each of the given stages, with a model in two buckets.
@@ -271,6 +273,67 @@ func TestClipGradNorm_WhileGradientsWaitToBeSummedIsRefused(t *testing.T) {
 				return err
 			}
 			return clip()
+		})
+	}
+}
+
+// A gradient that is given to a parameter of the model goes nowhere but with ZeRO 0: it is refused, and the parts take theirs, but while others wait to be summed with them.
+func TestSetGrad_IsTakenOrRefused(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		sharedOutOver(t, n, []int{0, 1, 2, 3}, func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+			set := func(p *autograd.Parameter) error {
+				g, err := tensor.Full(r.exec, 3, tensor.Float32, p.Shape()...)
+				if err != nil {
+					return err
+				}
+				err = p.SetGrad(g)
+				if err != nil {
+					g.Release()
+				}
+				return err
+			}
+			if err := r.backward(d, 16); err != nil {
+				return err
+			}
+			want := gradients(r.t, d)
+			for _, p := range m.Parameters() {
+				err := set(p)
+				if stage == 0 {
+					require.NoError(r.t, err)
+					continue
+				}
+				var e *autograd.GradError
+				require.ErrorAs(r.t, err, &e)
+				require.ErrorContains(r.t, err, fmt.Sprintf("with ZeRO %d its gradients go to the ranks' parts of it: give it to what DataParallel.ParametersOf has", stage))
+				require.Nil(r.t, p.Grad())
+			}
+			if stage > 0 {
+				require.Equal(r.t, want, gradients(r.t, d))
+			}
+			for _, p := range d.Parameters() {
+				if err := set(p); err != nil {
+					return err
+				}
+			}
+			for _, v := range slices.Concat(gradients(r.t, d)...) {
+				require.InDelta(r.t, 3, v, 0)
+			}
+			d.ZeroGrad()
+			if err := d.NoSync(func() error { return r.backward(d, 16) }); err != nil {
+				return err
+			}
+			if err := set(d.Parameters()[0]); stage > 0 {
+				require.ErrorContains(r.t, err, "gradients of passes in NoSync wait to be summed over the ranks")
+			} else if err != nil {
+				return err
+			}
+			d.ZeroGrad()
+			if err := r.backward(d, 16); err != nil {
+				return err
+			}
+			require.Equal(r.t, want, gradients(r.t, d))
+			d.ZeroGrad()
+			return nil
 		})
 	}
 }

@@ -9,8 +9,11 @@ import (
 // Gradients arrive, each in one part or in several, and go into their buckets.
 
 // take is the sink of a parameter's gradient.
-func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
-	d.reached.Store(true)
+func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool, error) {
+	known := autograd.WatchesPasses(key, g, passes{d, g})
+	if known { // else nobody tells of the end of the pass
+		d.reached.Store(true)
+	}
 	if d.set.stage == 0 && d.noSync && !d.inside {
 		return false, nil
 	}
@@ -23,8 +26,8 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	switch {
 	case d.inside:
 		return false, d.mistake(op, withinWhole)
-	case d.graph == nil:
-		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: "it has a gradient from a graph whose forward pass was not run by Run or Forward"})
+	case !known:
+		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: unknownGraph})
 	case b.done:
 		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: d.lateDetail()})
 	}
@@ -53,6 +56,9 @@ func (d *DataParallel) take(q *param, t *tensor.Tensor) (bool, error) {
 	}
 	return true, d.reduceReady()
 }
+
+// unknownGraph is why a gradient is not taken: its pass reduces nothing, so that it would be this rank's alone. What was there stays as it was.
+const unknownGraph = "it has a gradient from a graph whose forward pass was not run by Run or Forward: call DataParallel.Forward in place of the model's, and add a penalty of the parameters to the loss, in one backward pass"
 
 // lateDetail is why a part of a gradient came too late.
 func (d *DataParallel) lateDetail() string {

@@ -27,7 +27,7 @@ func TestStep_RefusesModelsWhoseGradientsGoElsewhere(t *testing.T) {
 						autograd.Divert(keys.Key{}, p, f)
 					}
 				}
-				divert(func(*tensor.Tensor) (bool, error) { return false, nil })
+				divert(func(*autograd.Graph, *tensor.Tensor) (bool, error) { return false, nil })
 				refused := func(err error) {
 					t.Helper()
 					var e *stepgraph.Error

@@ -135,6 +135,7 @@ var functions = map[string]any{
 	"autograd.WatchModules":              autograd.WatchModules,
 	"autograd.WatchParameters":           autograd.WatchParameters,
 	"autograd.WatchPasses":               autograd.WatchPasses,
+	"autograd.WatchesPasses":             autograd.WatchesPasses,
 	"autograd.Where":                     autograd.Where,
 	"autograd.WhereScalar":               autograd.WhereScalar,
 	"autograd.WithAllocator":             autograd.WithAllocator,
