@@ -161,14 +161,16 @@ func (a *Caching) Alloc(bytes uint64, s device.Stream) (Block, error) {
 	if a.routes.Load() != nil {
 		return a.allocRouted(bytes, s)
 	}
+	var sh *shard
 	if b := a.bindingOf(s); b != nil && !b.closed() {
-		return a.allocIn(b.shard, bytes)
+		sh = b.shard
+	} else {
+		var err error
+		if sh, err = a.shardIn(nil, s); err != nil {
+			return Block{}, err
+		}
 	}
-	sh, err := a.shardIn(nil, s)
-	if err != nil {
-		return Block{}, err
-	}
-	return a.allocIn(sh, bytes)
+	return a.allocIn(sh, bytes) // from one line: the stacks of a program's place are one
 }
 
 // allocIn serves a request from the pools of one shard.
