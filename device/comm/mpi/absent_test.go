@@ -15,7 +15,7 @@ const mapped = "/usr/lib/libmpi.so.40.30"
 
 // maps is what Linux says of the memory of a process, with a library or without.
 func maps(loaded bool) string {
-	text := "00400000-00500000 r-xp 00000000 08:01 99 /work/train\n7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+	text := "00400000-00500000 r-xp 00000000 08:01 99 /home/user/train\n7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
 	if loaded {
 		text += "7f1000000000-7f1000100000 r-xp 00000000 08:01 4711                       " + mapped + "\n"
 	}
