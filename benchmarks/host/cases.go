@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
@@ -12,6 +13,11 @@ type workload struct {
 	name     string
 	elements int // 0 if the figure is per call
 	start    func(s *scene) (func() error, error)
+}
+
+// whole reports whether a call is a whole step, or a token of decoding: its memory is measured too.
+func (w workload) whole() bool {
+	return strings.HasPrefix(w.name, "step ") || strings.HasPrefix(w.name, "decode ")
 }
 
 const (

@@ -1,13 +1,14 @@
 // Command host answers one question: is the host device faster than PyTorch on the same processor?
 //
-//	go run ./benchmarks/host -peer torch|gomlx|gorgonia [-only regexp] [-threads 1] [-runs 15] [-python /usr/bin/python3] [-json FILE] [-plot FILE]
+//	go run ./benchmarks/host -peer torch|gomlx|gorgonia [-only regexp] [-threads 1] [-runs 30] [-python /usr/bin/python3] [-json FILE] [-plot FILE]
 //
 // # What is measured
 //
 // Each case is one call, of the library and of PyTorch (torch_host.py has the same cases by the same names). The runs of both take turns, so
-// that what else the machine does disturbs both alike. A run makes a few calls; of all runs the best counts. A figure is the processor time of
-// the calls, of all threads, over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over
-// ours, so that above 1 we are ahead, and ratio_wall is that of the times on the clock.
+// that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs begin on each
+// processor in turn, those of both sides on the same. Of all runs the best counts. A figure is the processor time of the calls, of all threads,
+// over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over ours, so that above 1 we
+// are ahead, and ratio_wall is that of the times on the clock.
 //
 // Of whole steps also the memory is measured: the most that a process has resident which takes six of them and does nothing else.
 //
@@ -70,7 +71,7 @@ func (o *options) parse(args []string, stderr io.Writer) (err error) {
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that has PyTorch")
 	only := f.String("only", "", "`expression` that the names of cases match")
 	f.IntVar(&o.threads, "threads", 1, "`number` of threads")
-	f.IntVar(&o.runs, "runs", 15, "`number` of runs of which the best counts")
+	f.IntVar(&o.runs, "runs", 30, "`number` of runs of which the best counts")
 	harness.JSON(f, &o.json)
 	command.OutputVar(f, &o.plot, "plot", "PNG or SVG `file` that gets a plot of all ratios")
 	if err := command.Parse(f, args); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -100,7 +101,7 @@ func (o *options) measure() (rows []row, err error) {
 				continue
 			}
 			r, err := o.measureCase(w, &scene{Exec: e}, peer)
-			if err == nil && w.elements == 0 {
+			if err == nil && w.whole() {
 				err = o.measurePeaks(&r, side)
 			}
 			if err != nil {
@@ -129,18 +130,17 @@ func (o *options) measureCase(w workload, s *scene, peer *process) (row, error) 
 		return r, err
 	}
 	n := max(1, int(runTime.Seconds()/one.Wall))
+	before := beforeRun(one.Wall)
 	var ours, theirs times
-	for range o.runs {
-		if err := settle(call); err != nil {
-			return r, err
-		}
-		t, err := timed(call, n)
+	cpus := places()
+	for i := range o.runs {
+		t, err := runHere(call, n, before, cpus, i)
 		if err != nil {
 			return r, err
 		}
 		ours.better(t)
 		if peer != nil {
-			if t, err = peer.ask(w.name, n); err != nil {
+			if t, err = peer.run(w.name, n, before, cpus, i); err != nil {
 				return r, err
 			}
 			theirs.better(t)
@@ -152,6 +152,27 @@ func (o *options) measureCase(w workload, s *scene, peer *process) (row, error) 
 		r.Ratio, r.RatioWall = theirs.Processor/ours.Processor, theirs.Wall/ours.Wall
 	}
 	return r, nil
+}
+
+// beforeRun is how many calls go before a run that do not count, of a call that takes so many seconds: none where a call is long beside settleTime.
+func beforeRun(call float64) int {
+	if call > 4*settleTime.Seconds() {
+		return 0
+	}
+	return int(math.Ceil(settleTime.Seconds() / call))
+}
+
+// runHere is the i-th run of this side, of n calls.
+func runHere(call func() error, n, before int, cpus []int, i int) (times, error) {
+	if err := begin(cpus, i); err != nil {
+		return times{}, err
+	}
+	for range before {
+		if err := call(); err != nil {
+			return times{}, err
+		}
+	}
+	return timed(call, n)
 }
 
 // settle runs calls for a while.

@@ -120,6 +120,22 @@ func launch(cmd *exec.Cmd) (*process, error) {
 // has reports whether the other side has a case.
 func (p *process) has(name string) bool { return len(p.cases) == 0 || slices.Contains(p.cases, name) }
 
+// run is the i-th run of n calls, after some that do not count, as on this side.
+func (p *process) run(name string, n, before int, cpus []int, i int) (t times, err error) {
+	if err := holdPeer(p.cmd.Process, cpus, i); err != nil {
+		return t, err
+	}
+	if before > 0 {
+		if _, err := p.ask(name, before); err != nil {
+			return t, err
+		}
+	}
+	if t, err = p.ask(name, n); err != nil {
+		return t, err
+	}
+	return t, freePeer(p.cmd.Process, cpus)
+}
+
 func (p *process) ask(name string, n int) (t times, err error) {
 	if err := resume(p.cmd.Process); err != nil {
 		return t, err
