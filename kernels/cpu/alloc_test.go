@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cistern-ml/cistern/device/dtype"
+	"github.com/cistern-ml/cistern/device/host"
 	"github.com/cistern-ml/cistern/kernels/op"
 	"github.com/stretchr/testify/require"
 )
@@ -98,4 +99,51 @@ func TestKernels_DoNotAllocate(t *testing.T) {
 		})
 		require.Zero(t, got, name)
 	}
+}
+
+// Also where a type has a kernel of its own, as scratch memory on the stack is on the heap as soon as a function that is called by a variable gets it.
+func TestKernels_OfElementsDoNotAllocate(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector changes what is allocated")
+	}
+	const n = 4096
+	dev := host.New()
+	defer func() { require.NoError(t, dev.Close()) }()
+	words := make([]uint64, 5*n)
+	view := func(i int, d dtype.DType) op.View { return viewOf(t, d, words[i*n:], n) }
+	tried := 0
+	for _, r := range Rows() {
+		outs, ins, variable := r.Op.Arity()
+		if !r.Op.Elementwise() || variable || ins == 0 {
+			continue
+		}
+		for _, d := range r.Op.Types() {
+			c := &op.Call{Op: r.Op, Stream: dev.DefaultStream(), F: [8]float64{1, 1, 1, 1, 1, 1, 1, 1}, I: [8]int64{1, 1, 1, 1, 1, 1, 1, 1}}
+			for i := range outs {
+				c.Out = append(c.Out, view(i, d))
+			}
+			for i := range ins {
+				c.In = append(c.In, view(outs+i, d))
+			}
+			if op.Check(c) != nil { // comparisons write bools, and choices read them
+				c.Out[0].DType = dtype.Bool
+			}
+			if op.Check(c) != nil {
+				c.Out[0].DType, c.In[0].DType = d, dtype.Bool
+			}
+			f := r.Funcs[c.Key()]
+			if op.Check(c) != nil || f == nil {
+				continue
+				continue
+			}
+			tried++
+			got := testing.AllocsPerRun(10, func() {
+				if err := f(c); err != nil {
+					t.Fatal(err)
+				}
+			})
+			require.Zero(t, got, "%s of %s", r.Op, d)
+		}
+	}
+	require.Greater(t, tried, 400)
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"sync"
 
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -106,7 +107,7 @@ func remainder32(f functionID, one func(a, b float32) float32) kernel2[float32, 
 }
 
 func remainders(f functionID, one func(a, b float32) float32, dst, a, b []float32) {
-	var piece [512]float32
+	piece := remainderPieces.Get().(*[512]float32)
 	for len(dst) > 0 {
 		n := min(len(dst), len(piece))
 		r := piece[:n]
@@ -121,7 +122,11 @@ func remainders(f functionID, one func(a, b float32) float32, dst, a, b []float3
 		copy(dst, r)
 		dst, a, b = dst[n:], a[n:], b[n:]
 	}
+	remainderPieces.Put(piece)
 }
+
+// remainderPieces are for remainders, whose result may be in the place of a or b.
+var remainderPieces = sync.Pool{New: func() any { return new([512]float32) }}
 
 func logitScalars(eps float64) (s functionScalars) {
 	if eps < 0 {
