@@ -8,7 +8,8 @@
 // that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs begin on each
 // processor in turn, those of both sides on the same. Of all runs the best counts. A figure is the processor time of the calls, of all threads,
 // over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over ours, so that above 1 we
-// are ahead, and ratio_wall is that of the times on the clock.
+// are ahead, and ratio_wall is that of the times on the clock. With several threads a side that shares the work of small operations has more
+// processor time for less time on the clock.
 //
 // Of whole steps also the memory is measured: the most that a process has resident which takes six of them and does nothing else.
 //

@@ -187,14 +187,16 @@ func settle(call func() error) error {
 
 // timed is what one of n calls takes.
 func timed(call func() error, n int) (t times, err error) {
-	processor, begin := processorTime(), time.Now()
+	var processor stopwatch
+	processor.start()
+	begin := time.Now()
 	for range n {
 		if err := call(); err != nil {
 			return t, err
 		}
 	}
-	t = times{Processor: (processorTime() - processor).Seconds() / float64(n), Wall: time.Since(begin).Seconds() / float64(n)}
-	return t, nil
+	wall := time.Since(begin)
+	return times{Processor: processor.read().Seconds() / float64(n), Wall: wall.Seconds() / float64(n)}, nil
 }
 
 // write prints the tables: the cases with those first that are farthest behind, and the memory of whole steps.
