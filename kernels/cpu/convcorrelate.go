@@ -19,6 +19,9 @@ import (
 //	    pack one operand, copy the other if need be     in parallel over panels and channels
 //	    for each tile: sums += rows * panel             in parallel
 //	write the sums                                      in parallel over panels
+//
+// Where the sums are few, a slice is too little work to share, and the slices are shared instead, in groups with sums of their own. How many
+// groups there are depends on the shapes alone, so results do not depend on the number of processors.
 
 const (
 	correlateRows    = 6  // of a tile
@@ -28,6 +31,9 @@ const (
 	correlatePlaces = 512     // about the places of a slice
 	correlateMemory = 1 << 19 // elements of a slice that are packed and copied, about
 	correlateSums   = 4 << 20 // sums of a gradient, at most
+
+	correlateGroups    = 8       // of slices, at most
+	correlateGroupSums = 1 << 18 // sums of all groups, at most
 )
 
 // correlateCall is a call of the loop over the places of a tile: lines of places of some planes, which lie a step apart in a, and
@@ -66,6 +72,7 @@ type correlation struct {
 	high, wide           int // of a plane's copy
 	copies               []float32
 	panels, sums         []float32
+	groups               correlateGroupJob
 }
 
 var correlations = sync.Pool{New: func() any { return new(correlation) }}
@@ -96,21 +103,44 @@ func (g *convGemm[T]) correlated(v *op.Convolution, group int) {
 }
 
 func (c *correlation) compute() {
-	c.inPlace = c.read.access.direct && c.read.inside()
-	c.cut()
-	units := panels(c.columns, correlateColumns) * panels(c.rows, correlateRows)
-	c.sums = sized(c.sums, units*correlateTile)
-	clear(c.sums)
-	for n := 0; n < c.read.grid[0]; n += c.planes {
-		for y := 0; y < c.read.grid[1]; y += c.lines {
-			for x := 0; x < c.read.grid[2]; x += c.width {
-				c.slice([3]int{n, y, x})
-				c.split(panels(c.columns, correlateColumns)+c.copied(), 1, (*correlatePackJob)(c))
-				c.split(units, max(1, elementGrain/c.places()), (*correlateTileJob)(c))
-			}
-		}
+	c.begin()
+	slices := c.slices()
+	if groups := min(slices, correlateGroups, correlateGroupSums/len(c.sums)); groups > 1 {
+		c.inGroups(slices, groups)
+	} else {
+		c.add(0, slices)
 	}
 	c.split(panels(c.columns, correlateColumns), 1, (*correlateFinishJob)(c))
+}
+
+// begin sets the sums to zero.
+func (c *correlation) begin() {
+	c.inPlace = c.read.access.direct && c.read.inside()
+	c.cut()
+	c.sums = sized(c.sums, c.units()*correlateTile)
+	clear(c.sums)
+}
+
+// units is the number of tiles.
+func (c *correlation) units() int {
+	return panels(c.columns, correlateColumns) * panels(c.rows, correlateRows)
+}
+
+// slices is the number of slices, which are in the order of their places.
+func (c *correlation) slices() int {
+	g := &c.read.grid
+	return panels(g[0], c.planes) * panels(g[1], c.lines) * panels(g[2], c.width)
+}
+
+// add adds the products of slices from one to another.
+func (c *correlation) add(from, to int) {
+	g := &c.read.grid
+	high, wide := panels(g[1], c.lines), panels(g[2], c.width)
+	for i := from; i < to; i++ {
+		c.slice([3]int{i / (high * wide) * c.planes, i / wide % high * c.lines, i % wide * c.width})
+		c.split(panels(c.columns, correlateColumns)+c.copied(), 1, (*correlatePackJob)(c))
+		c.split(c.units(), max(1, elementGrain/c.places()), (*correlateTileJob)(c))
+	}
 }
 
 func (c *correlation) split(n, grain int, j job) {
