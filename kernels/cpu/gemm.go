@@ -23,6 +23,8 @@ const (
 
 	taskRows    = 128 // about the results of a task: taskRows*blockK elements of a stay in the second-level cache
 	taskColumns = 256
+	manyTasks   = 8       // even out processors that are slower than others
+	leastTask   = 1 << 17 // multiplications of a task that is cut
 )
 
 // gemmOperands are what is multiplied.
@@ -176,14 +178,24 @@ func (g *gemm[T]) tasks() (rows, columns int) {
 	return panels(g.bm, g.taskRows()), panels(g.bn, g.taskColumns())
 }
 
-func (g *gemm[T]) taskRows() int { return taskRows / g.kernel.mr * g.kernel.mr }
+// taskRows is about the rows that a task may have, so that all tasks have the same.
+func (g *gemm[T]) taskRows() int {
+	mr := g.kernel.mr
+	all := panels(g.bm, mr)
+	return panels(all, panels(all, taskRows/mr)) * mr
+}
 
+// taskColumns is about the columns that a task may have, fewer where processors would have too few tasks to share.
 func (g *gemm[T]) taskColumns() int {
-	nr := g.kernel.nr
+	nr, rows := g.kernel.nr, g.taskRows()
 	if g.fine && g.bm*g.bn < 16*taskRows*taskColumns {
 		return 2 * nr
 	}
-	return taskColumns / nr * nr
+	columns := taskColumns / nr
+	for columns > 1 && panels(g.bm, rows)*panels(g.bn, columns*nr) < manyTasks && rows*columns/2*nr*g.bk >= leastTask {
+		columns /= 2
+	}
+	return columns * nr
 }
 
 // tileJob computes tasks: blocks of tiles.

@@ -32,10 +32,10 @@ func split(n, grain int, j job) {
 		j.run(0, n)
 		return
 	}
-	// Four pieces a worker even out workers that are late, without making pieces smaller than the grain.
+	// Four pieces a worker or more even out workers that are late, without making pieces smaller than the grain.
 	s := sections.Get().(*section)
 	s.job, s.n = j, n
-	s.piece = max(grain, (n+4*workers-1)/(4*workers))
+	s.piece = max(grain, n/(4*workers))
 	s.next.Store(0)
 	s.ended.Store(0)
 	s.seats.Store(int32(workers - 1)) // whoever takes one sees what was set before
