@@ -134,7 +134,6 @@ func TestKernels_OfElementsDoNotAllocate(t *testing.T) {
 			f := r.Funcs[c.Key()]
 			if op.Check(c) != nil || f == nil {
 				continue
-				continue
 			}
 			tried++
 			got := testing.AllocsPerRun(10, func() {

@@ -122,20 +122,39 @@ func (j *channelNorm[T]) columns1(y []T, at, c int, s *scratch) {
 
 // run1 computes elements of channel c.
 func (j *channelNorm[T]) run1(y []T, at, c int, s *scratch) {
-	n := len(y)
+	var x, g []T
+	if !j.gradient || j.k1 != nil {
+		x = j.open(j.a.Ptr, at, len(y), scratchBuffer[T](s, 1, len(y)))
+	}
+	if j.gradient {
+		g = j.open(j.g.Ptr, at, len(y), scratchBuffer[T](s, 0, len(y)))
+	}
+	if done := j.form32(y, g, x, c); done > 0 {
+		y, x = y[done:], x[done:]
+		if j.gradient {
+			g = g[done:]
+		}
+	}
+	if len(y) > 0 {
+		j.steps1(y, g, x, c, s)
+	}
+}
+
+// steps1 computes elements of channel c in one step after the other.
+func (j *channelNorm[T]) steps1(y, g, a []T, c int, s *scratch) {
 	x := y
 	if j.gradient {
-		x = scratchBuffer[T](s, 1, n)
+		x = scratchBuffer[T](s, 1, len(y))
 	}
-	if !j.gradient || j.k1 != nil {
-		shiftSlice(x, j.open(j.a.Ptr, at, n, scratchBuffer[T](s, 1, n)), -j.mean[c])
+	if a != nil {
+		shiftSlice(x, a, -j.mean[c])
 		scaleSlice(x, x, j.rstd[c])
 		if j.k1 != nil {
 			scaleSlice(x, x, j.k1[c])
 		}
 	}
 	if j.gradient {
-		scaleSlice(y, j.open(j.g.Ptr, at, n, scratchBuffer[T](s, 0, n)), j.k0[c])
+		scaleSlice(y, g, j.k0[c])
 		if j.k1 != nil {
 			addSlices(y, y, x)
 		}

@@ -162,7 +162,12 @@ func (j *sumsJob[T]) channel(c int, s *scratch) {
 			k, from := min(chunk, j.l-i), (n*j.c+c)*j.l+i
 			g := j.open(j.call.In[0].Ptr, from, k, scratchBuffer[T](s, 0, k))
 			x := scratchBuffer[T](s, 1, k)
-			shiftSlice(x, j.open(j.call.In[1].Ptr, from, k, x), -j.mean[at])
+			a := j.open(j.call.In[1].Ptr, from, k, x)
+			if s, p, ok := channelDots(g, a, j.mean[at], j.rstd[at]); ok {
+				sum, product = sum+s, product+p
+				continue
+			}
+			shiftSlice(x, a, -j.mean[at])
 			scaleSlice(x, x, j.rstd[at])
 			mulSlices(x, x, g)
 			product += foldSum(0, x)

@@ -23,6 +23,9 @@ type vectorLoops struct {
 	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
 	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
 
+	channelForms func(n int, y, x *float32, c *channelRow)
+	channelGrads func(n int, y, grad, x *float32, c *channelRow)
+
 	normalize func(n int, dst, x, w, b *float32, mean, rstd float32)
 	normDots  func(n int, g, w, x *float32, c *normRow, sums *[2]float64)
 	normGrads func(n int, dst, g, w, x *float32, c *normRow)

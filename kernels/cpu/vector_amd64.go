@@ -386,6 +386,12 @@ func sumFloat64AVX2(n int, v *float64) float64
 //go:noescape
 func mergeProdAVX2(n int, acc *float64, row *float32)
 
+//go:noescape
+func channelFormsAVX2(n int, y, x *float32, c *channelRow)
+
+//go:noescape
+func channelGradsAVX2(n int, y, grad, x *float32, c *channelRow)
+
 func init() {
 	if !cpu.X86.HasAVX2 {
 		return
@@ -399,7 +405,7 @@ func init() {
 		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, mergeMaxesWide: mergeMaxesFloat64AVX2, mergeMinsWide: mergeMinsFloat64AVX2,
 		sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
 		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,
-		squares: squaresAVX2, normalize: normalizeAVX2,
+		squares: squaresAVX2, normalize: normalizeAVX2, channelForms: channelFormsAVX2, channelGrads: channelGradsAVX2,
 		normDots: normDotsAVX2, normGrads: normGradsAVX2, normSums: normSumsAVX2,
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
 		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2, padResults: padResultsAVX2,
