@@ -87,6 +87,25 @@ func (g *winogradConv) block() int {
 	return max(1, winogradBlock/winogradPositions/(g.channels+g.rows())/g.tile.nr) * g.tile.nr
 }
 
+// load sets dst to count kernels of n x n elements, of which the first is at p, one behind the other.
+func (k *winogradWeights) load(dst []float32, p device.Ptr, count, n int) {
+	all := n * n
+	switch {
+	case k.across != 1 || k.down != n:
+		for i := range count {
+			for r := range n {
+				k.access.load(dst[n*(n*i+r):][:n], offset(p, i*k.row+r*k.down, k.access.size), k.across)
+			}
+		}
+	case k.row == all:
+		k.access.load(dst[:all*count], p, 1)
+	default:
+		for i := range count {
+			k.access.load(dst[all*i:][:all], offset(p, i*k.row, k.access.size), 1)
+		}
+	}
+}
+
 // filterPanel transforms the kernels of a panel of outputs.
 func (g *winogradConv) filterPanel(to *matrices36, panel, first int, w *winogradWorker) {
 	k, mr, n := &g.weights, g.tile.mr, g.form.taps
@@ -108,11 +127,7 @@ func (g *winogradConv) filterPanel(to *matrices36, panel, first int, w *winograd
 			f(dst, to.position, &slice[float32](at, 1)[0], &w.lanes, n, &w.work)
 			continue
 		}
-		for i := range min(mr, g.outputs-first) {
-			for r := range n {
-				k.access.load(w.tiles[n*(n*i+r):][:n], offset(at, i*k.row+r*k.down, k.access.size), k.across)
-			}
-		}
+		k.load(w.tiles[:], at, min(mr, g.outputs-first), n)
 		f(dst, to.position, &w.tiles[0], &w.lanes, n, &w.work)
 	}
 }

@@ -131,13 +131,24 @@ func (t *winogradTargets) put(result winogradOut, w *winogradWorker, first, chan
 		result(&slice[float32](plane, 1)[0], &w.lanes, t.stride[2], src, position, bias, &w.work)
 		return
 	}
+	line := t.size * winogradLanes // of all tiles, side by side
 	for i := range w.lanes {
-		w.lanes[i] = t.size * t.size * i
+		w.lanes[i] = t.size * i
 	}
-	result(&w.tiles[0], &w.lanes, t.size, src, position, bias, &w.work)
-	for i := range tiles {
+	result(&w.tiles[0], &w.lanes, line, src, position, bias, &w.work)
+	for i, n := 0, 0; i < len(tiles); i += n {
+		var columns int
+		n, columns = t.side(tiles[i:])
 		for r := range tiles[i].rows {
-			t.access.store(offset(plane, tiles[i].at+r*t.stride[2], t.access.size), t.stride[3], w.tiles[t.size*(t.size*i+r):][:tiles[i].columns])
+			t.access.store(offset(plane, tiles[i].at+r*t.stride[2], t.access.size), t.stride[3], w.tiles[r*line+t.size*i:][:columns])
 		}
 	}
+}
+
+// side is how many of the tiles, from the first on, lie side by side in a line, and their columns.
+func (t *winogradTargets) side(tiles []targetTile) (n, columns int) {
+	for n, columns = 1, tiles[0].columns; n < len(tiles) && columns == n*t.size && tiles[n].at == tiles[0].at+columns*t.stride[3] && tiles[n].rows == tiles[0].rows; n++ {
+		columns += tiles[n].columns
+	}
+	return n, columns
 }

@@ -181,7 +181,12 @@ func (g *winogradWeight) finish(sums *matrices36, row, k int, w *winogradWorker)
 			continue
 		}
 		g.kernels.taps(&w.tiles[0], &w.lanes, src, sums.position, &w.work)
-		for i := range min(winogradLanes, g.channels-c) {
+		n := min(winogradLanes, g.channels-c)
+		if s.across == 1 && s.down == 3 && s.channel == 9 {
+			s.access.store(at, 1, w.tiles[:9*n])
+			continue
+		}
+		for i := range n {
 			for r := range 3 {
 				s.access.store(offset(at, i*s.channel+r*s.down, s.access.size), s.across, w.tiles[9*i+3*r:][:3])
 			}
