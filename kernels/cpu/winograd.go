@@ -112,7 +112,7 @@ type winogradWorker struct {
 	work                  winogradWork
 	lanes                 [winogradLanes]int
 	plan                  patchPlan
-	buffer                []float32
+	buffer, kernels       []float32
 	tiles                 [winogradLanes * 25]float32 // of results, of 4x4 at most, or of kernels
 	images, filters, sums matrices36
 	targets               winogradTargets

@@ -90,18 +90,13 @@ func (g *winogradConv) block() int {
 // load sets dst to count kernels of n x n elements, of which the first is at p, one behind the other.
 func (k *winogradWeights) load(dst []float32, p device.Ptr, count, n int) {
 	all := n * n
-	switch {
-	case k.across != 1 || k.down != n:
-		for i := range count {
-			for r := range n {
-				k.access.load(dst[n*(n*i+r):][:n], offset(p, i*k.row+r*k.down, k.access.size), k.across)
-			}
-		}
-	case k.row == all:
+	if k.across == 1 && k.down == n && k.row == all {
 		k.access.load(dst[:all*count], p, 1)
-	default:
-		for i := range count {
-			k.access.load(dst[all*i:][:all], offset(p, i*k.row, k.access.size), 1)
+		return
+	}
+	for i := range count {
+		for r := range n {
+			k.access.load(dst[n*(n*i+r):][:n], offset(p, i*k.row+r*k.down, k.access.size), k.across)
 		}
 	}
 }
@@ -120,6 +115,10 @@ func (g *winogradConv) filterPanel(to *matrices36, panel, first int, w *winograd
 			w.lanes[i] = n * n * i
 		}
 	}
+	if !direct && k.across == 1 && k.down == n && k.channel == n*n {
+		g.filterRuns(to, panel, first, f, w)
+		return
+	}
 	for c := range g.channels {
 		dst := to.at(0, panel*mr*g.channels+c*mr)
 		at := offset(k.ptr, first*k.row+c*k.channel, k.access.size)
@@ -129,6 +128,26 @@ func (g *winogradConv) filterPanel(to *matrices36, panel, first int, w *winograd
 		}
 		k.load(w.tiles[:], at, min(mr, g.outputs-first), n)
 		f(dst, to.position, &w.tiles[0], &w.lanes, n, &w.work)
+	}
+}
+
+// filterRuns is filterPanel where an output's kernels lie one behind the other: those of some channels are converted at once.
+func (g *winogradConv) filterRuns(to *matrices36, panel, first int, f winogradIn, w *winogradWorker) {
+	const most = 16 // channels
+	k, mr, n := &g.weights, g.tile.mr, g.form.taps
+	run := most * n * n
+	w.kernels = sized(w.kernels, len(w.lanes)*run)
+	for i := range w.lanes {
+		w.lanes[i] = min(i, g.outputs-1-first) * run
+	}
+	for c := 0; c < g.channels; c += most {
+		channels := min(most, g.channels-c)
+		for i := range min(mr, g.outputs-first) {
+			k.access.load(w.kernels[i*run:][:channels*n*n], offset(k.ptr, (first+i)*k.row+c*k.channel, k.access.size), 1)
+		}
+		for d := range channels {
+			f(to.at(0, panel*mr*g.channels+(c+d)*mr), to.position, &w.kernels[d*n*n], &w.lanes, n, &w.work)
+		}
 	}
 }
 
