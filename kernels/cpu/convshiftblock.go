@@ -15,6 +15,7 @@ type shiftBlock struct {
 	chunks []int      // what is packed for a step of each panel, in pairs: from the copy, to the panel
 	ends   []int      // of each panel's chunks
 	wide   bool       // chunks are of 8 elements, not of 4
+	whole  int        // panels of which tiles write the results where they belong
 
 	offsets              []int // of each step of some channels, in their copies
 	copied, packed, sums []float32
@@ -115,6 +116,10 @@ func (b *shiftBlock) compute(s *shiftConv) {
 	clear(b.copied)
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
 	b.sums = sized(b.sums, panels(s.outputs, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
+	b.whole = 0
+	if s.pair == alone && b.joined(s) && s.dst.stride[2] == 1 && s.access.direct && s.bias == nil {
+		b.whole = b.places / s.tile.nr
+	}
 	for c := 0; c < s.channels; c += s.group {
 		n := min(s.group, s.channels-c)
 		b.order(s, n)
@@ -223,23 +228,44 @@ func (b *shiftBlock) multiply(s *shiftConv, first, n int) {
 
 // tile is multiply for outputs from i on, and panel j.
 func (b *shiftBlock) tile(s *shiftConv, i, j, first, n int) {
-	ld, taps := len(b.ends)*s.tile.nr, len(s.offsets)
-	s.tile.tile(n*taps, &s.filters[i*s.steps+first*taps*s.tile.mr], &b.packed[j*b.panel(s)], &b.sums[i*ld+j*s.tile.nr], ld, 1, first > 0)
+	taps := len(s.offsets)
+	to, ld := b.results(s, i, j)
+	s.tile.tile(n*taps, &s.filters[i*s.steps+first*taps*s.tile.mr], &b.packed[j*b.panel(s)], to, ld, 1, first > 0)
+}
+
+// results is where the tile of outputs from i on and panel j goes, and the distance of outputs there.
+func (b *shiftBlock) results(s *shiftConv, i, j int) (*float32, int) {
+	if j < b.whole && i+s.tile.mr <= s.outputs {
+		return &slice[float32](offset(s.dst.place(i, b.lines[0].at, s.access.size), j*s.tile.nr, s.access.size), 1)[0], s.dst.row
+	}
+	ld := len(b.ends) * s.tile.nr
+	return &b.sums[i*ld+j*s.tile.nr], ld
+}
+
+// joined reports whether the results of all lines lie one behind the other.
+func (b *shiftBlock) joined(s *shiftConv) bool {
+	n := len(b.lines)
+	return b.lines[n-1].at[0] == b.lines[0].at[0] && (n == 1 || b.follows(s, 1))
+}
+
+// follows reports whether the results of line i lie behind those of the line before it.
+func (b *shiftBlock) follows(s *shiftConv, i int) bool {
+	return s.pieces == 1 && s.pair == alone && s.dst.stride[1] == s.width*s.dst.stride[2] && b.lines[i].at[0] == b.lines[i-1].at[0]
 }
 
 // turnedTile is tile for kernels that are packed for all phases.
 func (b *shiftBlock) turnedTile(s *shiftConv, i, j, first, n int) {
 	nr, wide := s.tile.nr, s.columns.Taps
-	ld := len(b.ends) * nr
+	to, ld := b.results(s, i, j)
 	for t := range s.offsets {
-		s.tile.tile(n, s.turned.filters(i/s.tile.mr, t/wide, t%wide, first), &b.packed[j*b.panel(s)+t*n*nr], &b.sums[i*ld+j*nr], ld, 1, first+t > 0)
+		s.tile.tile(n, s.turned.filters(i/s.tile.mr, t/wide, t%wide, first), &b.packed[j*b.panel(s)+t*n*nr], to, ld, 1, first+t > 0)
 	}
 }
 
-// finish writes the results.
+// finish writes the results that tiles have not written.
 func (b *shiftBlock) finish(s *shiftConv) {
 	ld := len(b.ends) * s.tile.nr
-	joined := s.pieces == 1 && s.pair == alone && s.dst.stride[1] == s.width*s.dst.stride[2]
+	inPlace, done := s.outputs/s.tile.mr*s.tile.mr, b.whole*s.tile.nr
 	for k := range s.outputs {
 		row := b.sums[k*ld:][:b.places]
 		if s.bias != nil {
@@ -248,10 +274,14 @@ func (b *shiftBlock) finish(s *shiftConv) {
 				row[i] += bias
 			}
 		}
+		if done > 0 && k < inPlace {
+			b.store(s, offset(s.dst.place(k, b.lines[0].at, s.access.size), done, s.access.size), row[done:])
+			continue
+		}
 		for i := 0; i < len(b.lines); {
 			l := &b.lines[i]
 			n := l.count
-			for i++; joined && i < len(b.lines) && b.lines[i].at[0] == l.at[0]; i++ {
+			for i++; i < len(b.lines) && b.follows(s, i); i++ {
 				n += l.count
 			}
 			b.store(s, s.dst.place(k, l.at, s.access.size), row[l.place:][:n])
