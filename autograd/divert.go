@@ -33,6 +33,7 @@ type Sharding struct {
 	Part    string        // of a part: whose it is
 	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
+	Refuses func() string // why SetGrad is refused, "" if it is not; nil for never
 	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
 }
 

@@ -170,7 +170,7 @@ func (p *Parameter) Grad() *tensor.Tensor {
 //
 // A t of another shape, type or device than the value's is a *tensor.ShapeError, *tensor.DTypeError or *tensor.DeviceError, a released one a *tensor.ReleasedError,
 // and a parameter without a tensor a *ParameterError. Where several ranks share the gradient out (autograd/parallel), that of the model's own parameter, which no step would take, is a *GradError, as is that of a
-// part while gradients wait to be summed, and of any in DataParallel.Whole. Then the gradient is as it was, and t stays the caller's.
+// part while gradients wait to be summed, of what a backward pass under way has yet to give its sum, and of any in DataParallel.Whole. Then the gradient is as it was, and t stays the caller's.
 func (p *Parameter) SetGrad(t *tensor.Tensor) error {
 	if p != nil && t == nil {
 		p.ZeroGrad()
@@ -214,7 +214,10 @@ func (p *Parameter) shares() error {
 	if s := p.sharding; s.Instead != "" {
 		return gradError("SetGrad: %s: give it to what DataParallel.ParametersOf has for it", s.Instead)
 	}
-	if why := p.waiting(); why != "" {
+	if p.sharding.Refuses == nil {
+		return nil
+	}
+	if why := p.sharding.Refuses(); why != "" {
 		return gradError("SetGrad: %s", why)
 	}
 	return nil

@@ -8,7 +8,7 @@ import "github.com/cistern-ml/cistern/autograd"
 // GradScaler, accumulation over several passes. Launches are one for each parameter. Parameters of groups that are added later
 // are not concerned, so that an optimizer without parameters has an error (Err) from here on. The result ends it.
 //
-// Of a model that several ranks train it is for what autograd/parallel's Parameters has, and steps when the gradients were reduced, at the end of the pass; passes in NoSync
+// Of a model that several ranks train it is for what autograd/parallel's Parameters has, and steps when the gradients were reduced, at the end of the pass, when all checkpointed regions were run again; passes in NoSync
 // take no step.
 func (o *Grouped) StepInBackward() (stop func()) {
 	o.fail(o.ready())

@@ -1,6 +1,9 @@
 package parallel
 
-import "github.com/cistern-ml/cistern/autograd"
+import (
+	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/excerpt"
+)
 
 // ZeroGrad, and what is left where it comes while gradients are in buckets: of passes in NoSync, and in a backward pass, when a hook calls it. It does what it does in one process, or is an error of all ranks.
 
@@ -10,7 +13,7 @@ func (d *DataParallel) cleared(q *param, part *piece) {
 		autograd.DropGrad(key, part.p)
 	}
 	switch {
-	case !q.kept || d.installing && !q.owed: // the parameter's own was all
+	case !q.kept || d.installing && !q.owed(): // the parameter's own was all
 		return
 	case d.installing || q.arrived > 0 && !d.noSync:
 		d.tooLate = q
@@ -29,7 +32,7 @@ func (d *DataParallel) cleared(q *param, part *piece) {
 // clearedPart notes that a part was cleared while the bucket has something of its parameter: an optimizer clears those of which this rank has parts, and cannot know of the others.
 func (d *DataParallel) clearedPart(q *param) {
 	switch {
-	case d.installing && !q.owed || d.arrivals > 0 && !q.kept: // the part's own was all
+	case d.installing && !q.owed() || d.arrivals > 0 && !q.kept: // the part's own was all
 	case d.installing || q.arrived > 0 && !d.noSync:
 		d.tooLate = q
 	case d.waits():
@@ -37,17 +40,34 @@ func (d *DataParallel) clearedPart(q *param) {
 	}
 }
 
-// mayClear begins or ends the time in which parameters get their sums. Hooks may release those that were given; what is not given yet is owed, and has a sum that earlier passes are part of.
-func (d *DataParallel) mayClear(installing bool) {
-	d.installing = installing
+// give begins or ends the time in which parameters that are used get their sums. Hooks may release and set those that were given; what is not given yet is due.
+func (d *DataParallel) give(begins bool, used map[*param]bool) {
+	d.installing = begins
+	due := func(q *param) bool { return begins && (used == nil || used[q]) }
 	for _, q := range d.params {
-		q.owed = installing && q.carried && d.set.stage == 0
+		q.due = due(q) && d.set.stage == 0
 	}
 	for _, b := range d.buckets {
 		for _, c := range b.pieces { // of others this rank is given nothing
-			c.of.owed = installing && c.of.carried
+			c.of.due = due(c.of)
 		}
 	}
+}
+
+// owed reports whether a sum is due that earlier passes are part of.
+func (q *param) owed() bool { return q.due && q.carried }
+
+// unsettable is why SetGrad would be lost, or come to the sum of the ranks, where in one process it replaces what has come; "" if it does what it does there. A gradient that has not come yet is added to it, as ever.
+func (d *DataParallel) unsettable(q *param) string {
+	switch {
+	case d.installing && q.due:
+		return "parameter " + excerpt.Quote(q.name) + ": the backward pass under way has yet to give it what the ranks have summed: a post-accumulate hook sets the gradient of its own parameter, or call it when Backward has returned"
+	case d.set.stage > 0:
+		return d.waiting(q)
+	case q.kept && !d.installing:
+		return "parameter " + excerpt.Quote(q.name) + ": its gradient has come to those that the ranks sum in the backward pass under way: return another one in its own hook, or call it when Backward has returned"
+	}
+	return d.untrainable(q)
 }
 
 // stillSummed refuses to sum what ZeroGrad has left. It is asked where a pass begins, and where a backward pass puts gradients to those that wait: ZeroGrad may have come in between.

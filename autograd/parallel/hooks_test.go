@@ -83,6 +83,52 @@ func TestStepInBackward_TrainsAsStepDoes(t *testing.T) {
 	}
 }
 
+// Steps come at the end of the pass, when all checkpointed regions were run again: a parameter of several may be updated so, which in one process is an error of the second region.
+func TestStepInBackward_OfAParameterOfSeveralCheckpointedRegions(t *testing.T) {
+	for stage := range 4 {
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			var values [2]map[string][]float64
+			for way := range values {
+				succeed(t, 2, func(r *rank) error {
+					layer := nn.Linear(16, 16)
+					m := nn.Sequential(nn.Linear(16, 16), nn.Checkpointed(layer), nn.Tanh(), nn.Checkpointed(layer))
+					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64), parallel.GradientsInParts()}, func(d *parallel.DataParallel) error {
+						opt := optim.SGD(d.Parameters(), optim.LR(0.1))
+						if way == 1 {
+							defer opt.StepInBackward()()
+						}
+						for range 3 {
+							if err := r.backward(d, 16); err != nil {
+								return err
+							}
+							if way == 0 {
+								if err := opt.Step(); err != nil {
+									return err
+								}
+							}
+							d.ZeroGrad()
+						}
+						have, err := wholeValues(d, m)
+						if r.comm.Rank() == 0 {
+							values[way] = have
+						}
+						return err
+					})
+				})
+			}
+			require.Equal(t, values[0], values[1])
+		})
+	}
+	one := ranks(t, 1)[0]
+	layer := nn.Linear(16, 16)
+	m := nn.Sequential(nn.Linear(16, 16), nn.Checkpointed(layer), nn.Tanh(), nn.Checkpointed(layer))
+	require.NoError(t, m.To(one.dev, nn.WithAllocator(one.alloc)))
+	defer m.Release()
+	defer optim.SGD(m.Parameters(), optim.LR(0.1)).StepInBackward()()
+	var modified *autograd.ModifiedError
+	require.ErrorAs(t, passOf(one, m.Forward), &modified)
+}
+
 func TestPostAccumulateHook_OfAParameterWithoutGradientIsRefused(t *testing.T) {
 	hook := func(*autograd.Parameter) error { return errors.New("called") }
 	for stage := 1; stage < 4; stage++ {

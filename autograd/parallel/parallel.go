@@ -70,7 +70,7 @@ type param struct {
 	arrived  int  // in this pass
 	kept     bool // the bucket has something of it
 	carried  bool // that of earlier passes too
-	owed     bool // while parameters get their sums: so was it, and it has not got its own
+	due      bool // while parameters get their sums: it has not got its own, or this rank's part of it
 	uses     int  // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
 }
 

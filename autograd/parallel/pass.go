@@ -249,8 +249,8 @@ func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
 
 // installAll is install for all buckets.
 func (d *DataParallel) installAll(g *autograd.Graph, used map[*param]bool) error {
-	d.mayClear(true)
-	defer d.mayClear(false)
+	d.give(true, used)
+	defer d.give(false, nil)
 	for _, b := range d.buckets {
 		if err := d.install(g, b, used); err != nil {
 			return err
@@ -274,11 +274,11 @@ func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]boo
 		if err != nil {
 			return err
 		}
+		q.due = false
 		if err := q.p.SetGrad(t); err != nil {
 			t.Release()
 			return err
 		}
-		q.owed = false
 		if err := autograd.CallPostHooks(key, g, q.p); err != nil {
 			return err
 		}

@@ -167,13 +167,13 @@ func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*para
 			err = t.AddInPlace(have, 1)
 		}
 		if err == nil {
+			c.of.due = false
 			err = c.p.SetGrad(t)
 		}
 		if err != nil {
 			t.Release()
 			return err
 		}
-		c.of.owed = false
 		if err := autograd.CallPostHooks(key, g, c.p); err != nil {
 			return err
 		}

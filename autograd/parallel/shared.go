@@ -15,7 +15,7 @@ import (
 func (d *DataParallel) tellSharding() {
 	if d.set.stage == 0 {
 		for _, q := range d.params {
-			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }, Cleared: func() { d.cleared(q, nil) }})
+			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }, Refuses: func() string { return d.unsettable(q) }, Cleared: func() { d.cleared(q, nil) }})
 		}
 		return
 	}
@@ -26,6 +26,7 @@ func (d *DataParallel) tellSharding() {
 			autograd.Shard(key, c.p, &autograd.Sharding{
 				Part:    fmt.Sprintf("parameter %s is this rank's part of the model's, as it is with ZeRO %d", excerpt.Quote(c.of.name), d.set.stage),
 				Waiting: func() string { return d.waiting(c.of) },
+				Refuses: func() string { return d.unsettable(c.of) },
 				Cleared: func() { d.clearedPart(c.of) },
 			})
 		}

@@ -15,6 +15,9 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 		d.reached.Store(true)
 	}
 	if d.set.stage == 0 && d.noSync && !d.inside {
+		if !known { // its end is not told
+			d.summed = true
+		}
 		return false, nil
 	}
 	const op = "Backward"

@@ -141,3 +141,56 @@ func TestBackward_OfAPenaltyAloneInTheLosssGraphSaysWhatToDo(t *testing.T) {
 		return nil
 	})
 }
+
+// Within NoSync such a pass is one of this rank's alone, as all are there: with ZeRO 0 its gradients are the parameters' own, and summed by the next pass that sums. With ZeRO 1 and 2 nobody would put them to what waits, and it is refused.
+func TestBackward_OfAGraphThatRunDoesNotKnowWithinNoSync(t *testing.T) {
+	newModel := func() *nn.SequentialModule { return nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4)) }
+	for what, pass := range beside {
+		one, m := ranks(t, 1)[0], newModel()
+		require.NoError(t, m.To(one.dev, nn.Seed(1), nn.WithAllocator(one.alloc)))
+		require.NoError(t, errors.Join(pass(one, m, m.Parameters()), passOf(one, m.Forward)))
+		want, err := optim.ClipGradNorm(m.Parameters(), math.Inf(1))
+		require.NoError(t, err)
+		m.ZeroGrad()
+		require.NoError(t, passOf(one, m.Forward))
+		alone, err := optim.ClipGradNorm(m.Parameters(), math.Inf(1))
+		require.NoError(t, err)
+		m.Release()
+		for _, n := range []int{2, 4} {
+			for i, opts := range [][]parallel.Option{nil, {parallel.GradientsInParts()}, {parallel.FindUnused()}} {
+				t.Run(fmt.Sprintf("%s, %d ranks, options %d", what, n, i), func(t *testing.T) {
+					for stage := range 3 {
+						succeed(t, n, func(r *rank) error {
+							m := newModel()
+							return withModel(r, m, append(opts, parallel.ZeRO(stage), parallel.BucketBytes(64, 64)), func(d *parallel.DataParallel) error {
+								defer d.ZeroGrad()
+								for range 2 {
+									err := d.NoSync(func() error { return pass(r, m, m.Parameters()) })
+									norm := alone
+									if stage == 0 {
+										require.NoError(r.t, err)
+										require.ErrorContains(r.t, d.Unshard(), "wait to be summed over the ranks")
+										require.ErrorContains(r.t, parallel.NewCheckpoint(d).Write(r.t.Context(), r.t.TempDir(), 0), "wait to be summed over the ranks")
+										norm = want
+									} else {
+										require.ErrorContains(r.t, err, "was not run by Run or Forward")
+									}
+									if err := passOf(r, d.Forward); err != nil {
+										return err
+									}
+									have, err := d.ClipGradNorm(math.Inf(1))
+									if err != nil {
+										return err
+									}
+									require.InEpsilon(r.t, norm, have, 1e-5, "ZeRO %d", stage)
+									d.ZeroGrad()
+								}
+								return nil
+							})
+						})
+					}
+				})
+			}
+		}
+	}
+}
