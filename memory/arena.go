@@ -206,7 +206,12 @@ func (a *Caching) reclaimArena(r *request) error {
 	if !idle || a.beyond(r) {
 		return nil
 	}
-	_, err := a.trimArena(sh, r.policy.segmentSize(r.size))
+	gone, err := a.trimArena(sh, r.policy.segmentSize(r.size))
+	if gone != 0 {
+		sh.mu.Lock()
+		sh.steps.seized = true
+		sh.mu.Unlock()
+	}
 	return err
 }
 

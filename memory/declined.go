@@ -57,5 +57,5 @@ func (a *Caching) beyond(r *request) bool {
 	return err == nil && r.size > info.Free+uint64(a.dev.ReservedBytes.All.Current)-used
 }
 
-// unfollowed reports whether the present step has had little use for its plan so far.
-func (st *steps) unfollowed() bool { return st.missed+st.unknown > st.served }
+// unfollowed reports whether the present step has had little use for its plan so far. What comes before it begins to work is little, and says nothing of that.
+func (st *steps) unfollowed() bool { return !st.fresh && st.missed+st.unknown > st.served }

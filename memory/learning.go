@@ -17,6 +17,7 @@ func (st *steps) end() (settled bool) {
 	st.recognise()
 	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
+	st.insist()
 	st.counts.Served += uint64(st.served)
 	st.counts.Outside += uint64(st.outside)
 	st.counts.Missed += uint64(st.missed)
@@ -29,6 +30,15 @@ func (st *steps) end() (settled bool) {
 	st.expect()
 	clear(st.renewed)
 	return settled
+}
+
+// insist has a program placed in the arena alone that has no places, and takes the memory again and again that others have theirs in: after the fourth time, the eighth, and so on.
+func (st *steps) insist() {
+	if p := st.now.program; st.seized && p != nil && p.slots == nil && p.placed == nil {
+		p.seizes++
+		p.insists = p.seizes >= freeTries && p.seizes&(p.seizes-1) == 0
+	}
+	st.seized = false
 }
 
 // expect says with which request the step to come begins to work, which is when placements are put in force.
@@ -194,13 +204,37 @@ func (st *steps) enough() (size uint64) {
 	return size
 }
 
+// roomBeside is how large the arena is for the programs of the last steps that have places, but for p.
+func (st *steps) roomBeside(p *stepProgram) (size uint64) {
+	for _, q := range st.programs {
+		if q != p && q.slots != nil && st.epoch-q.used <= recentSteps {
+			size = max(size, q.size)
+		}
+	}
+	return size
+}
+
+// aliveInTurn is how much p, or one of the programs of the last steps that have places, has alive at once, in bytes: what they share is kept for the one that needs most.
+func (st *steps) aliveInTurn(p *stepProgram) uint64 {
+	bytes := p.alive()
+	for _, q := range st.programs {
+		if q.slots != nil && st.epoch-q.used <= recentSteps {
+			bytes = max(bytes, q.alive())
+		}
+	}
+	return bytes
+}
+
 // unplaced lists the programs that wait for a placement, that of the last step first.
 func (st *steps) unplaced(reserved uint64) (list []*stepProgram) {
 	for _, p := range st.programs {
 		if !p.proven && p.used+1 != st.epoch { // it came once, and is not expected again
 			continue
 		}
-		if p.dirty || p.placed != nil || p.slots == nil && p.needs <= reserved || p.stale && len(st.pins()) < p.around {
+		if st.epoch-p.lostIn < p.waitsFor {
+			continue
+		}
+		if p.dirty || p.placed != nil || p.insists && p.slots == nil || p.slots == nil && p.needs <= reserved || p.stale && len(st.pins()) < p.around {
 			list = append(list, p)
 		}
 	}

@@ -105,21 +105,42 @@ func (a *Caching) takeBack(sh *shard) error {
 		sh.rejoinFree(b)
 	}
 	st.lent = kept
-	st.forgetPlaces()
+	st.forgetPlacesOf((*stepProgram).borrows)
 	return err
 }
 
 // forgetPlaces makes all programs wait for a placement, those too that are being placed: their memory is no more. Blocks in use are in left.
 // Caller holds the shard.
-func (st *steps) forgetPlaces() {
+func (st *steps) forgetPlaces() { st.forgetPlacesOf(func(*stepProgram) bool { return true }) }
+
+// forgetPlacesOf is forgetPlaces for some of the programs that have places.
+func (st *steps) forgetPlacesOf(some func(*stepProgram) bool) {
 	for _, p := range st.programs {
-		if p.slots != nil || p.placed != nil {
+		if p.placed != nil || p.slots != nil && some(p) {
 			p.alone = p.alone || p.placed != nil
+			p.loses(st)
 			p.slots, p.turns, p.placed, p.dirty = nil, nil, nil, true
 		}
 	}
 	st.program = nil
 	st.arranged++
+}
+
+// loses notes that a program loses its places. If that was for a step that has none, again and again, the program waits with new ones.
+func (p *stepProgram) loses(st *steps) {
+	if st.epoch-p.lostIn > longAgo {
+		p.lost = 0
+	}
+	p.lost++
+	p.lostIn, p.waitsFor = st.epoch, 0
+	if st.seized && p.lost > freeTries {
+		p.waitsFor = 1 << min(p.lost-freeTries, 10)
+	}
+}
+
+// borrows reports whether a program has places in borrowed memory.
+func (p *stepProgram) borrows() bool {
+	return slices.ContainsFunc(p.slots, func(s slot) bool { return s.home != nil })
 }
 
 // takeBackFor looks for a block for r in what a plan has borrowed that the present step does not follow. Caller holds a.mu and no shard.
@@ -136,6 +157,7 @@ func (a *Caching) takeBackFor(r *request) (*block, error) {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	sh.steps.seized = true
 	if err := a.takeBack(sh); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Unlock()
 	before, held, page := a.without()+leastOver, a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
-	own := st.own()
+	own, grown := st.own(), uint64(a.dev.ReservedBytes.All.Current)-st.arena.mapped > st.beside
 	var todo []*stepProgram
 	if !st.adopted.waits() && st.pause == 0 {
 		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
@@ -40,14 +40,24 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 		if p.placed == nil && !p.begins(so, size) { // what is not going to be followed needs no place
 			continue
 		}
-		most := max(before, mayNeed(held, p, page))
-		if own >= page { // in pages of its own, which go back when the step is over
-			most = max(most, mayNeed(held-min(held, own), p, page)+roundUp(own, page))
+		sh.mu.Lock()
+		alive := st.aliveInTurn(p)
+		sh.mu.Unlock()
+		most := max(before, p.had, mayNeed(held, alive, page))
+		if own >= page || own != 0 && grown { // in pages of its own, which go back when the step is over
+			most = max(most, mayNeed(held-min(held, own), alive, page)+roundUp(own, page))
+		}
+		if p.insists && p.placed == nil {
+			most = max(most, uint64(insistBound*float64(held+alive))+page)
+			p.insists, p.alone = false, true
+			if err := a.takeBackNow(sh); err != nil {
+				return err
+			}
 		}
 		fits, err := a.placeWithin(ctx, sh, p, most)
 		// It was to do with what is borrowed for other programs: without them, once more, and then in the arena alone. Where a placement took longer than the step before waited,
 		// that goes on here.
-		drops := !fits && err == nil && !placed && sh.steps.isLatest(p)
+		drops := !fits && err == nil && !placed && sh.steps.mayTakeBack(p)
 		for drops && !fits && err == nil && p.attempt < lastAttempt && !p.rests() {
 			if err = a.takeBackNow(sh); err == nil {
 				p.attempt++
@@ -108,14 +118,14 @@ func (a *Caching) placeWithin(ctx context.Context, sh *shard, p *stepProgram, mo
 		return true, nil
 	}
 	// Where the placement took longer than the step waited, what went back for it is cached again by now.
-	p.needs = a.needs(sh, p.placed)
+	p.needs = a.needs(sh, p)
 	others := a.unusedElsewhere(sh)
 	p.needs -= min(p.needs, others)
 	if p.needs > most && p.needs-min(p.needs, a.returnable(sh)) <= most {
 		if err := a.returnFree(sh, 0); err != nil {
 			return false, err
 		}
-		p.needs = a.needs(sh, p.placed)
+		p.needs = a.needs(sh, p)
 		p.needs -= min(p.needs, others)
 	}
 	if p.needs > most {
@@ -149,13 +159,24 @@ func (pl *placement) ready(ctx context.Context) bool {
 // lastAttempt is the number of that which borrows nothing.
 const lastAttempt = 2
 
-// isLatest reports whether no program is in force that was followed after p. Taking back what is borrowed for it would have the two of them lose their places in turn. Caller holds
-// a.mu and no shard.
-func (st *steps) isLatest(p *stepProgram) bool {
+// mayTakeBack reports whether what is borrowed may be taken back for p, although other programs lose their places then: if they need less, and are placed anew beside p, or were followed
+// before it and have not lost their places before. Or programs in turn would lose them in turn. Caller holds a.mu and no shard.
+func (st *steps) mayTakeBack(p *stepProgram) bool {
 	st.sh.mu.Lock()
 	defer st.sh.mu.Unlock()
-	return !slices.ContainsFunc(st.programs, func(q *stepProgram) bool { return q != p && q.slots != nil && st.epoch-q.used < st.epoch-p.used })
+	return !slices.ContainsFunc(st.programs, func(q *stepProgram) bool {
+		switch {
+		case q == p || q.slots == nil || q.alive() < p.alive():
+			return false
+		case st.epoch-q.used <= recentSteps && q.lost >= mostLost:
+			return true
+		}
+		return st.epoch-q.used < st.epoch-p.used
+	})
 }
+
+// mostLost is how often a program loses its places for one that needs less, while both are in turn.
+const mostLost = 2
 
 // takeBackNow is takeBack. Caller holds a.mu and no shard.
 func (a *Caching) takeBackNow(sh *shard) error {
@@ -179,7 +200,7 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	if lend {
 		homes, page = a.homes(sh)
 	}
-	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), pins: sh.steps.pins(), done: make(chan struct{})}
+	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), pins: sh.steps.pins(), room: sh.steps.roomBeside(p), done: make(chan struct{})}
 	sh.mu.Unlock()
 	q, index := p.problemWith(pl.until)
 	p.placed, p.dirty = pl, false
@@ -206,12 +227,15 @@ const (
 // would hardly be less.
 const planBound = 1.02
 
+// insistBound is that bound for a program without which others would lose their places again and again.
+const insistBound = 1.05
+
 // leastOver is how many bytes more are no matter, and above planBound a page as well: what borrowed blocks and the ends of an arena have of pages, in a small program.
 const leastOver = 64 * kib
 
-// mayNeed is that bound for a program, beside so many bytes in use.
-func mayNeed(held uint64, p *stepProgram, page uint64) uint64 {
-	bytes := held + p.alive()
+// mayNeed is that bound for a program that has so many bytes alive at once, beside what is held.
+func mayNeed(held, alive, page uint64) uint64 {
+	bytes := held + alive
 	return max(uint64(float64(bytes)*planBound), bytes+max(page, leastOver))
 }
 
@@ -256,16 +280,13 @@ func (a *Caching) shrinkArena(sh *shard) error {
 	return err
 }
 
-// needs is how much would be reserved with a placement in force. Caller holds a.mu and no shard.
-func (a *Caching) needs(sh *shard, pl *placement) uint64 {
+// needs is how much would be reserved with the placement of p in force beside those of other programs. Caller holds a.mu and no shard.
+func (a *Caching) needs(sh *shard, p *stepProgram) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	st := sh.steps
-	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.enough()), a.arenaPage(sh))
-	used := map[*block]bool{}
-	for h := range st.pinned() {
-		used[h] = true
-	}
+	st, pl := sh.steps, p.placed
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.roomBeside(p)), a.arenaPage(sh))
+	used := st.homesBeside(p)
 	for _, l := range pl.homes {
 		used[l.home] = true
 	}
@@ -332,11 +353,28 @@ func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, 
 		}
 		pl.clash = pl.like.with
 	}
-	k := lodged(nil)
-	pl.places = k.pack(nil)
+	k := pl.inTurn(ctx, q, index, improve)
+	if k == nil {
+		k = lodged(nil)
+		pl.places = k.pack(nil)
+	}
 	if pl.err == nil && len(pl.shared) != 0 {
 		pl.places = k.packBelow(pl.shared, pl.places)
 	}
+}
+
+// inTurn finds places in what the arena has for programs in turn with this one. If it needs no more than that, nothing is borrowed for it; else the packing is nil.
+func (pl *placement) inTurn(ctx context.Context, q plan.Problem, index []int, improve time.Duration) *packing {
+	if q.Bound() > pl.room {
+		return nil
+	}
+	k := &packing{ctx: ctx, q: q, improve: improve / 2, pins: pl.pins, places: places{index: index}}
+	r := k.pack(nil)
+	if r.err != nil || r.Size > pl.room {
+		return nil
+	}
+	pl.places = r
+	return k
 }
 
 // packing is the placement of what is left for the arena.

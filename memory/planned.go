@@ -128,6 +128,7 @@ func (p *Plan) Step() error {
 	p.steps++
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
+	most := p.most
 	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
 	served, refusals := false, false
 	var errs []error
@@ -140,7 +141,11 @@ func (p *Plan) Step() error {
 		over.bound, over.size = over.bound+d.bound, over.size+d.size
 		refused := sh.steps.refused != 0
 		served, refusals = served || sh.steps.served != 0, refusals || refused
+		idle := sh.steps.served == 0
 		settled := sh.steps.end()
+		if p := sh.steps.last.program; p != nil && idle {
+			p.had = most
+		}
 		errs = append(errs, sh.steps.failed)
 		sh.steps.failed, sh.steps.stopped = nil, false
 		if sh.steps.another() {
@@ -148,6 +153,7 @@ func (p *Plan) Step() error {
 			sh.steps.forget()
 		}
 		sh.steps.repin(refused)
+		sh.steps.beside = uint64(a.dev.ReservedBytes.All.Current) - sh.steps.arena.mapped
 		sh.mu.Unlock()
 		errs = append(errs, a.shrinkArena(sh))
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing

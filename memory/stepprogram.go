@@ -17,6 +17,12 @@ type stepProgram struct {
 	used     uint32  // the last step that had these requests
 	proven   bool    // another step had them
 	needs    uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
+	had      uint64  // how much was reserved at once in the last step that had these requests and was not served
+	seizes   int     // steps in which it had memory that others have places in, as it has none
+	insists  bool    // it is to have places in the arena, whatever becomes of others
+	lost     int     // times that its places were taken back, lately,
+	lostIn   uint32  // the last time in this step,
+	waitsFor uint32  // and for so many steps it has no others
 	least    uint64  // how much of what is placed is alive at once, if measured; see alive
 	measured bool
 	dirty    bool // lifetimes have changed since it was placed
@@ -68,6 +74,7 @@ type placement struct {
 	shared []int      // requests whose blocks smaller programs that begin alike have in use when they part from this one
 	until  []int32    // see stepProgram
 	pins   []pin      // where no block can go
+	room   uint64     // bytes that the arena has for other programs in turn
 	done   chan struct{}
 	late   bool          // a step has waited for it in vain
 	took   time.Duration // when done is closed

@@ -20,10 +20,12 @@ type steps struct {
 	fresh     bool     // the step has begun, and seen no request
 	firstSize uint64   // with which work begins; smaller ones are of what comes before, such as the batch
 	firstSum  uint64   // or with which it begins when so many bytes of the step are in use
+	beside    uint64   // bytes that were reserved beside the arena when it began
 	asked     uint64   // bytes that are in use, or were, until it has begun
 	failed    error    // of the driver, when it began
 	seen      []uint64 // hashes of steps, the newest last
 
+	seized        bool // the step had memory that others have places in, as it has none
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 

@@ -97,6 +97,20 @@ func (st *steps) placesAndBlocks() map[*block]bool {
 	return taken
 }
 
+// homesBeside are the borrowed blocks in which programs other than p have places, or in which blocks of old steps are.
+func (st *steps) homesBeside(p *stepProgram) map[*block]bool {
+	used := map[*block]bool{}
+	for h := range st.pinned() {
+		used[h] = true
+	}
+	for _, q := range st.programs {
+		for i := range q.slots {
+			used[q.slots[i].home] = used[q.slots[i].home] || q != p
+		}
+	}
+	return used
+}
+
 // stitched reports whether a part of a borrowed block belongs to a stitch.
 func (st *steps) stitched(b *block) bool {
 	return slices.ContainsFunc(st.stitches, func(s *stitch) bool { return s.head.b == b || s.tail.b == b })
