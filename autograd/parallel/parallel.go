@@ -71,6 +71,7 @@ type param struct {
 	kept     bool // the bucket has something of it
 	carried  bool // that of earlier passes too
 	due      bool // while parameters get their sums: it has not got its own, or this rank's part of it
+	unsent   bool // with ZeRO 0: the parameter's own gradient has something of passes in NoSync
 	uses     int  // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
 }
 

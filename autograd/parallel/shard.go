@@ -143,7 +143,7 @@ func (d *DataParallel) takeOfPart(g *autograd.Graph, _ *tensor.Tensor) (bool, er
 }
 
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
-func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*param]bool) error {
+func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used usage) error {
 	if b.master != nil {
 		wide, err := b.own.To(tensor.Float32)
 		if err != nil {
@@ -154,7 +154,7 @@ func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*para
 		b.own = wide
 	}
 	for _, c := range b.pieces {
-		if used != nil && !used[c.of] {
+		if !used.some(c.of) {
 			continue
 		}
 		run, err := b.own.Narrow(0, c.offset, c.p.Len())
