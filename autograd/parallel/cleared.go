@@ -11,6 +11,7 @@ import (
 func (d *DataParallel) cleared(q *param, part *piece) {
 	q.unsent = false
 	if part != nil {
+		part.unheard = false
 		autograd.DropGrad(key, part.p)
 	}
 	switch {
