@@ -9,7 +9,9 @@ import (
 
 // cleared releases the gradient of a parameter besides its own: the part that the rank has, which may be none, and what waits to be summed. What a pass that sums has put to that may be under way to the other ranks, and is an error.
 func (d *DataParallel) cleared(q *param, part *piece) {
+	q.unsent = false
 	if part != nil {
+		part.unheard = false
 		autograd.DropGrad(key, part.p)
 	}
 	switch {
@@ -41,9 +43,9 @@ func (d *DataParallel) clearedPart(q *param) {
 }
 
 // give begins or ends the time in which parameters that are used get their sums. Hooks may release and set those that were given; what is not given yet is due.
-func (d *DataParallel) give(begins bool, used map[*param]bool) {
+func (d *DataParallel) give(begins bool, used usage) {
 	d.installing = begins
-	due := func(q *param) bool { return begins && (used == nil || used[q]) }
+	due := func(q *param) bool { return begins && used.some(q) }
 	for _, q := range d.params {
 		q.due = due(q) && d.set.stage == 0
 	}

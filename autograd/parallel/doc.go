@@ -33,11 +33,11 @@
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
 //
-// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. What they read of Parameter.Grad is nil with ZeRO 1 to 3, also in NoSync, whose sums are in the buckets; with ZeRO 0 it is what earlier passes have left, until the pass has moved that into the bucket.
+// Hooks of RegisterHook, and of RegisterVariableHook, are the model's parameters', with every stage: they see this rank's gradient, and what they return goes into the mean. What they read of Parameter.Grad is nil with ZeRO 1 to 3, also in NoSync, whose sums are in the buckets; with ZeRO 0 it is what earlier passes have left, until the pass has moved that into the bucket. With ZeRO 3 the parameter's Tensor is nil there. What a penalty of parts adds comes to the parts directly, past these hooks.
 // With ZeRO 1 to 3 such a hook of a part, of what Parameters or ParametersOf has, is an error of the pass.
 //
-// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when all gradients are reduced, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. As in one process, what Parameters has is given its gradients one by one, each before its own hooks are
-// called, so that others may not have theirs yet: a hook works on its own parameter. The order differs between stages, and between the first pass and the next ones. With ZeRO 1 to 3 a rank calls the hooks of the parts that it has, so that a hook makes no collectives. The model's own
+// Hooks of RegisterPostAccumulateGradHook are called at the end of the pass, when all gradients are reduced, and not in NoSync: so does optim's StepInBackward, whose step takes the sum then. With FindUnused they are called for what a rank has used in the pass, or in those of NoSync that it sums; a gradient of before alone calls none. Without it ZeRO 0 takes what has a gradient for used. As in one process, what Parameters has is given its gradients one by one, each before its own hooks are
+// called, so that others may not have theirs yet: a hook works on its own parameter. The order differs between stages, and between the first pass and the next ones. With ZeRO 1 to 3 a rank calls the hooks of the parts that it has, so that a hook makes no collectives. A pass of a penalty of the parts in a graph in which Run has run nothing calls them at its end too, unless gradients of NoSync wait. The model's own
 // parameters get no gradients then; such a hook of theirs is an error, as is SetGrad, and an optimizer of them has one in its first step. Within a backward pass hooks of either kind cannot evaluate by Run, nor call Close or Unshard. A stepgraph.Step cannot capture a pass, and refuses the model.
 //
 // # What a rank keeps
@@ -95,6 +95,7 @@
 //	shard.go       ZeRO 1 and 2                                limits.go     what ranks that clip agree on
 //	units.go       which parameters ZeRO 3 gathers together    gather.go     when it does
 //	whole.go       whole parameters, to save and to load       close.go      the end, and what is left of the model
+//	penalties.go   and gradients that parts have got alone
 //	predict.go     what a rank holds, without running          sampler.go    whose examples are whose
 //	checkpoint.go  saving and going on; then checkpointindex.go, checkpointsave.go and checkpointwrite.go, checkpointload.go, checkpointread.go and checkpointmatch.go, and agree.go: errors of all ranks
 package parallel

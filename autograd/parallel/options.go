@@ -30,7 +30,7 @@ func BucketBytes(first, rest int) Option {
 }
 
 // FindUnused lets parameters be that a loss does not depend on (find_unused_parameters). Where other ranks have a gradient, the rank's own counts as zero, also of what it has frozen since Data. A
-// parameter that no rank has used keeps the gradient that it had. It costs an all-reduce of one number for each parameter, for which the host waits. With ZeRO 3 all ranks still run the same units, since each gathers them from all.
+// parameter that no rank has used keeps the gradient that it had, and hooks that wait for a gradient (RegisterPostAccumulateGradHook) are not called for it. It costs an all-reduce of one number for each parameter, for which the host waits. With ZeRO 3 all ranks still run the same units, since each gathers them from all.
 func FindUnused() Option { return func(s *settings) { s.unused = true } }
 
 // GradientsInParts is for models that use a parameter in several checkpointed regions, or with ZeRO 3 by a module that runs several times under checkpoints:

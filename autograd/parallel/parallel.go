@@ -71,6 +71,7 @@ type param struct {
 	kept     bool // the bucket has something of it
 	carried  bool // that of earlier passes too
 	due      bool // while parameters get their sums: it has not got its own, or this rank's part of it
+	unsent   bool // with ZeRO 0: the parameter's own gradient has something of passes in NoSync
 	uses     int  // with ZeRO 3: for how many leaves of the graph it has had a value in this pass
 }
 
@@ -143,7 +144,7 @@ func (d *DataParallel) start() error {
 	}
 	for _, b := range d.buckets {
 		for _, c := range b.pieces {
-			autograd.Divert(key, c.p, d.takeOfPart)
+			autograd.Divert(key, c.p, func(g *autograd.Graph, _ *tensor.Tensor) (bool, error) { return false, d.takeOfPart(g, c) })
 		}
 	}
 	d.tellSharding()
@@ -182,7 +183,7 @@ func (d *DataParallel) Comm() comm.Comm {
 }
 
 // Parameters are what an optimizer gets, and a penalty of single elements: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
-// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
+// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then, and see the loss's gradient of this rank: what a penalty of the parts adds in the same pass comes to the part directly, and only post-accumulate hooks see it. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
 func (d *DataParallel) Parameters() []*autograd.Parameter {
 	if d == nil {
 		return nil
@@ -216,8 +217,9 @@ func (d *DataParallel) ParametersOf(p *autograd.Parameter) []*autograd.Parameter
 }
 
 // ZeroGrad releases the gradients, also those that were added up without communication, as ZeroGrad of the model's parameters does. An optimizer's is the same if nothing was added up so: with ZeRO 1 to 3
-// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything. Called by a hook within a backward pass any ZeroGrad does what it does in one process, or is an error of the pass:
-// what the pass has put to the gradients that are summed over the ranks cannot be taken out of them.
+// it has the rank's parts alone, and the next pass, or the backward pass of the one under way, is an error if it has left anything. Called by a hook of RegisterHook within a backward pass any ZeroGrad does what it does in one process, or is an error of the pass:
+// what the pass has put to the gradients that are summed over the ranks cannot be taken out of them. Called by a post-accumulate hook, ZeroGrad and SetGrad(nil) of other parameters release what this rank has handed out so far: with ZeRO 3 the order
+// is not that of one process, so that these are others than there.
 func (d *DataParallel) ZeroGrad() {
 	if d == nil {
 		return

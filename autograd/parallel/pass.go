@@ -214,17 +214,40 @@ func (d *DataParallel) fill() (missing []string, err error) {
 	return missing, nil
 }
 
+// usage is what the ranks have of each parameter's gradient at the end of a pass: the most that any has. nil is that all are used.
+type usage map[*param]int64
+
+const (
+	ofBefore   int64 = 1 + iota // one that was there before, and to which no rank has added
+	ofThisPass                  // one of this pass, or of those in NoSync that it sums
+)
+
+// some reports whether a rank has a gradient.
+func (u usage) some(q *param) bool { return u == nil || u[q] > 0 }
+
+// fresh reports whether passes that are summed now have given one: hooks wait for that.
+func (u usage) fresh(q *param) bool { return u == nil || u[q] == ofThisPass }
+
+// usedHere is what this rank has.
+func (d *DataParallel) usedHere(q *param) int64 {
+	switch {
+	case !q.kept:
+		return 0
+	case d.set.stage == 0 && q.arrived == 0 && !q.unsent: // else what is kept is of passes alone
+		return ofBefore
+	}
+	return ofThisPass
+}
+
 // usedAnywhere says of each parameter whether any rank has used it: nil if all are.
-func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
+func (d *DataParallel) usedAnywhere() (usage, error) {
 	const op = "all-reduce of the parameters used"
 	if !d.set.unused {
 		return nil, nil
 	}
 	marks := make([]int64, len(d.params))
 	for i, q := range d.params {
-		if q.kept {
-			marks[i] = 1
-		}
+		marks[i] = d.usedHere(q)
 	}
 	t, err := tensor.FromSlice(d.side, marks, len(marks))
 	if err != nil {
@@ -240,15 +263,15 @@ func (d *DataParallel) usedAnywhere() (map[*param]bool, error) {
 	if !d.exec.Computes() {
 		return nil, nil
 	}
-	used := make(map[*param]bool, len(marks))
+	used := make(usage, len(marks))
 	for i, q := range d.params {
-		used[q] = marks[i] != 0
+		used[q] = marks[i]
 	}
 	return used, nil
 }
 
 // installAll is install for all buckets.
-func (d *DataParallel) installAll(g *autograd.Graph, used map[*param]bool) error {
+func (d *DataParallel) installAll(g *autograd.Graph, used usage) error {
 	d.give(true, used)
 	defer d.give(false, nil)
 	for _, b := range d.buckets {
@@ -261,13 +284,14 @@ func (d *DataParallel) installAll(g *autograd.Graph, used map[*param]bool) error
 
 // install gives the reduced gradients of a bucket to its parameters, or to the rank's parts of them, and calls the hooks that wait for that: they may take a step, and
 // release the gradient.
-func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]bool) error {
+func (d *DataParallel) install(g *autograd.Graph, b *bucket, used usage) error {
 	defer b.drop()
 	if d.set.stage > 0 {
 		return d.installParts(g, b, used)
 	}
 	for _, q := range b.params {
-		if used != nil && !used[q] {
+		q.unsent = false
+		if !used.some(q) {
 			continue
 		}
 		t, err := view(b.grad, q.offset, q.p.Shape(), q.p.Tensor().Exec())
@@ -278,6 +302,9 @@ func (d *DataParallel) install(g *autograd.Graph, b *bucket, used map[*param]boo
 		if err := q.p.SetGrad(t); err != nil {
 			t.Release()
 			return err
+		}
+		if !used.fresh(q) {
+			continue
 		}
 		if err := autograd.CallPostHooks(key, g, q.p); err != nil {
 			return err

@@ -36,6 +36,8 @@ type piece struct {
 	of     *param
 	p      *autograd.Parameter // flat
 	offset int                 // in the shard
+
+	unheard bool // p has a gradient of its own, as of a penalty, which hooks have not been told
 }
 
 func (s *sharded) release() (err error) {
@@ -128,22 +130,25 @@ func (d *DataParallel) flats() []flat {
 // ended is why a part has no value after Close.
 const ended = "it was the part that a rank has of a model's parameter, and DataParallel.Close has ended that: make optimizers anew"
 
-// takeOfPart is the sink of a part's gradient, as of a penalty of its elements. It stays where it is, and what is reduced comes to it at the end of the pass, which is when hooks of RegisterPostAccumulateGradHook are called.
-func (d *DataParallel) takeOfPart(g *autograd.Graph, _ *tensor.Tensor) (bool, error) {
+// takeOfPart hears of a part's gradient, as of a penalty of its elements. It stays where it is, and what is reduced comes to it at the end of the pass, which is when hooks of RegisterPostAccumulateGradHook are called.
+func (d *DataParallel) takeOfPart(g *autograd.Graph, c *piece) error {
 	switch {
 	case d.closed:
-		return false, d.mistake("Backward", closedBetween)
+		return d.mistake("Backward", closedBetween)
 	case d.inside:
-		return false, d.mistake("Backward", withinWhole)
+		return d.mistake("Backward", withinWhole)
 	}
 	if autograd.WatchesPasses(key, g, passes{d, g}) {
 		d.penalized.Store(true)
+	} else {
+		autograd.WatchPasses(key, g, penalties{d, g})
 	}
-	return false, nil
+	c.unheard = true
+	return nil
 }
 
 // installParts gives the rank's part of the reduced gradients to its pieces, and adds what earlier passes have left there.
-func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*param]bool) error {
+func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used usage) error {
 	if b.master != nil {
 		wide, err := b.own.To(tensor.Float32)
 		if err != nil {
@@ -154,9 +159,13 @@ func (d *DataParallel) installParts(g *autograd.Graph, b *bucket, used map[*para
 		b.own = wide
 	}
 	for _, c := range b.pieces {
-		if used != nil && !used[c.of] {
+		if !used.some(c.of) {
+			if err := c.tell(g); err != nil {
+				return err
+			}
 			continue
 		}
+		c.unheard = false
 		run, err := b.own.Narrow(0, c.offset, c.p.Len())
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ func (d *DataParallel) tellSharding() {
 				Part:    fmt.Sprintf("parameter %s is this rank's part of the model's, as it is with ZeRO %d", excerpt.Quote(c.of.name), d.set.stage),
 				Waiting: func() string { return d.waiting(c.of) },
 				Refuses: func() string { return d.unsettable(c.of) },
-				Cleared: func() { d.clearedPart(c.of) },
+				Cleared: func() { c.unheard = false; d.clearedPart(c.of) },
 			})
 		}
 	}

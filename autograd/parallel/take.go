@@ -18,6 +18,7 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 		if !known { // its end is not told
 			d.summed = true
 		}
+		q.unsent = true
 		return false, nil
 	}
 	const op = "Backward"

@@ -162,7 +162,7 @@ func (d *DataParallel) keepShard(b *bucket) error {
 }
 
 // away is where a parameter's value is.
-const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole: name a module in which all its uses are in Units; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; name a module in which all its uses are in Units; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
 
 // lost is where it is after Close.
 const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"
