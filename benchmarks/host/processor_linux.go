@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,20 +30,11 @@ func (w *stopwatch) read() (sum time.Duration) {
 		sum += max(0, threadTime(t)-w.before[i]) // 0 if it has ended
 	}
 	for _, t := range threads() {
-		if !w.had(t) {
+		if !slices.Contains(w.threads, t) {
 			sum += threadTime(t)
 		}
 	}
 	return sum
-}
-
-func (w *stopwatch) had(thread int) bool {
-	for _, t := range w.threads {
-		if t == thread {
-			return true
-		}
-	}
-	return false
 }
 
 func threads() (ids []int) {
