@@ -46,13 +46,19 @@ func TestPostAccumulateHook_SeesTheReducedGradient(t *testing.T) {
 
 // So an optimizer that steps in backward trains as one that does afterwards.
 func TestStepInBackward_TrainsAsStepDoes(t *testing.T) {
+	stepsAlike(t, func() nn.Module { return nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)) })
+}
+
+// stepsAlike trains a model at each stage with steps in backward, which release the gradients, and with steps after it.
+func stepsAlike(t *testing.T, model func() nn.Module, options ...parallel.Option) {
 	for stage := range 4 {
 		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
+			all := append([]parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}, options...)
 			var values [2]map[string][]float64
 			for way := range values {
 				succeed(t, 2, func(r *rank) error {
-					m := nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4))
-					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64)}, func(d *parallel.DataParallel) error {
+					m := model()
+					return withModel(r, m, all, func(d *parallel.DataParallel) error {
 						opt := optim.SGD(d.Parameters(), optim.LR(0.1))
 						if way == 1 {
 							defer opt.StepInBackward()()
@@ -85,40 +91,10 @@ func TestStepInBackward_TrainsAsStepDoes(t *testing.T) {
 
 // Steps come at the end of the pass, when all checkpointed regions were run again: a parameter of several may be updated so, which in one process is an error of the second region.
 func TestStepInBackward_OfAParameterOfSeveralCheckpointedRegions(t *testing.T) {
-	for stage := range 4 {
-		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			var values [2]map[string][]float64
-			for way := range values {
-				succeed(t, 2, func(r *rank) error {
-					layer := nn.Linear(16, 16)
-					m := nn.Sequential(nn.Linear(16, 16), nn.Checkpointed(layer), nn.Tanh(), nn.Checkpointed(layer))
-					return withModel(r, m, []parallel.Option{parallel.ZeRO(stage), parallel.BucketBytes(64, 64), parallel.GradientsInParts()}, func(d *parallel.DataParallel) error {
-						opt := optim.SGD(d.Parameters(), optim.LR(0.1))
-						if way == 1 {
-							defer opt.StepInBackward()()
-						}
-						for range 3 {
-							if err := r.backward(d, 16); err != nil {
-								return err
-							}
-							if way == 0 {
-								if err := opt.Step(); err != nil {
-									return err
-								}
-							}
-							d.ZeroGrad()
-						}
-						have, err := wholeValues(d, m)
-						if r.comm.Rank() == 0 {
-							values[way] = have
-						}
-						return err
-					})
-				})
-			}
-			require.Equal(t, values[0], values[1])
-		})
-	}
+	stepsAlike(t, func() nn.Module {
+		layer := nn.Linear(16, 16)
+		return nn.Sequential(nn.Linear(16, 16), nn.Checkpointed(layer), nn.Tanh(), nn.Checkpointed(layer))
+	}, parallel.GradientsInParts())
 	one := ranks(t, 1)[0]
 	layer := nn.Linear(16, 16)
 	m := nn.Sequential(nn.Linear(16, 16), nn.Checkpointed(layer), nn.Tanh(), nn.Checkpointed(layer))
