@@ -9,7 +9,7 @@ import "github.com/cistern-ml/cistern/device"
 // kernel sees neither.
 //
 //	for each block of blockM x blockN results
-//	    for each slice of blockK steps of the sum
+//	    for each slice of at most blockK steps of the sum
 //	        pack the rows of a, and the columns of b     in parallel
 //	        for each tile: dst += panel of a * panel of b     in parallel
 //
@@ -19,7 +19,7 @@ import "github.com/cistern-ml/cistern/device"
 const (
 	blockM = 1024 // results of a block; packed operands are blockM*blockK and blockN*blockK elements
 	blockN = 2048
-	blockK = 256 // a panel of b is blockK*nr elements: it stays in the first-level cache
+	blockK = 288 // the most steps of a slice. A panel of b is blockK*nr elements: it stays in the first-level cache
 
 	taskRows    = 128 // about the results of a task: taskRows*blockK elements of a stay in the second-level cache
 	taskColumns = 256
@@ -83,8 +83,9 @@ func (g *gemm[T]) multiplyBlock() {
 	if g.add = g.operands.begins(); g.add || g.k == 0 {
 		g.split(g.bm, max(1, elementGrain/g.bn), (*startJob[T])(g))
 	}
-	for g.l = 0; g.l < g.k; g.l += blockK {
-		g.bk = min(blockK, g.k-g.l)
+	steps := sliceSteps(g.k)
+	for g.l = 0; g.l < g.k; g.l += steps {
+		g.bk = min(steps, g.k-g.l)
 		g.packedA = sized(g.packedA, panels(g.bm, g.kernel.mr)*g.kernel.mr*g.bk)
 		g.packedB = sized(g.packedB, panels(g.bn, g.kernel.nr)*g.kernel.nr*g.bk)
 		jobs, grain := g.operands.packJobs()
@@ -96,6 +97,12 @@ func (g *gemm[T]) multiplyBlock() {
 	if !g.direct {
 		g.split(g.bm, max(1, elementGrain/g.bn), (*finishJob[T])(g))
 	}
+}
+
+// sliceSteps is how many steps of k a slice has: about the same in all, as one of few steps adds little to the results that it reads and writes.
+func sliceSteps(k int) int {
+	number := max(1, panels(k, blockK))
+	return panels(panels(k, number), packSteps) * packSteps
 }
 
 func (g *gemm[T]) split(n, grain int, j job) {
