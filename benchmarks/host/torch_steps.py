@@ -8,19 +8,21 @@ import torch.nn.functional as F
 vocabulary, length, context = 1024, 128, 512
 
 
-def attention(q, k, v, later=None):
+def attention(q, k, v, later=None, dropout=0.0):
     if hasattr(F, "scaled_dot_product_attention"):  # since PyTorch 2.0
-        return F.scaled_dot_product_attention(q, k, v, is_causal=later is not None)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=later is not None)
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if later is not None:
         scores = scores.masked_fill(later, -math.inf)
-    return scores.softmax(-1) @ v
+    weights = scores.softmax(-1)
+    return (F.dropout(weights, dropout) if dropout > 0 else weights) @ v
 
 
 class Block(nn.Module):
     def __init__(self, width, heads, dropout):
         super().__init__()
         self.heads, self.drop = heads, nn.Dropout(dropout)
+        self.dropped = dropout  # of attention's weights
         self.norm1, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.norm2, self.fc1, self.fc2 = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
@@ -30,7 +32,7 @@ class Block(nn.Module):
         if cache is not None:
             cache[0][:, :, at : at + t], cache[1][:, :, at : at + t] = k, v
             k, v = cache[0][:, :, : at + t], cache[1][:, :, : at + t]
-        return self.drop(self.out(attention(q, k, v, later).transpose(1, 2).reshape(n, t, c)))
+        return self.drop(self.out(attention(q, k, v, later, self.dropped if self.training else 0.0).transpose(1, 2).reshape(n, t, c)))
 
     def forward(self, x, later=None, cache=None, at=0):
         x = x + self.attend(self.norm1(x), later, cache, at)
