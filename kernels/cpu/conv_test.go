@@ -15,6 +15,7 @@ import (
 // convCases are images, channels, size, outputs, kernel, stride and groups.
 var convCases = []struct{ n, c, size, o, k, stride, groups int }{
 	{3, 5, 9, 7, 3, 1, 1}, {2, 16, 20, 33, 3, 2, 1}, {2, 40, 7, 40, 1, 1, 1}, {4, 6, 15, 6, 5, 2, 6}, {2, 4, 12, 2, 3, 1, 1}, {5, 32, 30, 20, 3, 1, 1},
+	{8, 12, 7, 150, 3, 2, 1}, // of 128 results an output
 }
 
 // convolveAll runs the three operations of each case and returns their results.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -19,6 +20,7 @@ import (
 
 const (
 	shiftPlaces  = 256     // about the results of a block, for each output
+	shiftLeast   = 64      // the fewest results and outputs for which processors share what could be one block
 	shiftSteps   = 256     // about the steps that are packed together: a panel of them stays in the first-level cache
 	shiftFilters = 1 << 16 // elements of kernels that stay in the second-level cache beside the panels
 	shiftMost    = 64      // the largest step and the largest reach of taps: beyond, copies are mostly gaps
@@ -43,6 +45,7 @@ type shiftConv struct {
 	width        int   // results of a line, at most: rows of more results are cut
 	pieces       int   // lines of a row
 	lines        int   // of a block
+	parts, part  int   // of a block's outputs, and how many outputs are one
 	offsets      []int // of each tap, in the copy of a channel
 	group        int   // channels that are packed together
 	filters      []float32
@@ -120,14 +123,16 @@ func (s *shiftConv) compute() {
 	s.width = min(shiftPlaces, s.columns.Size)
 	s.pieces = panels(s.columns.Size, s.width)
 	s.lines = s.fit(max(1, shiftPlaces/s.width))
+	s.share()
 	s.tile = winogradLoops.choose(min(s.lines*s.width, s.dst.grid.len()))
+	s.cut()
 	s.layout()
 	s.group = min(s.channels, max(1, shiftSteps/len(s.offsets)))
 	if s.turned.of == nil {
 		s.filters = sized(s.filters, panels(s.outputs, s.tile.mr)*s.tile.mr*s.steps)
 		s.split(panels(s.outputs, s.tile.mr), max(1, 1024/s.steps), (*shiftFilterJob)(s))
 	}
-	s.split(panels(s.allLines(), s.lines), 1, (*shiftBlockJob)(s))
+	s.split(panels(s.allLines(), s.lines)*s.parts, 1, (*shiftBlockJob)(s))
 }
 
 // fit is the number of lines up to most, and more than half of that, whose results fill panels best.
@@ -140,6 +145,24 @@ func (s *shiftConv) fit(most int) int {
 		}
 	}
 	return best
+}
+
+// share makes blocks smaller where processors would be without one. Each block reads all kernels.
+func (s *shiftConv) share() {
+	workers, all := runtime.GOMAXPROCS(0), s.allLines()
+	if blocks := panels(all, s.lines); !s.serial && blocks < 2*workers && blocks%workers > 0 {
+		s.lines = min(s.lines, max(panels(all, panels(blocks, workers)*workers), panels(shiftLeast, s.width)))
+	}
+}
+
+// cut cuts the outputs into parts where processors are without a block even so. Each part packs the image for itself.
+func (s *shiftConv) cut() {
+	s.parts, s.part = 1, s.outputs
+	workers, blocks := runtime.GOMAXPROCS(0), panels(s.allLines(), s.lines)
+	if !s.serial && blocks < workers {
+		s.part = panels(max(panels(s.outputs, panels(workers, blocks)), shiftLeast), s.tile.mr) * s.tile.mr
+		s.parts = panels(s.outputs, s.part)
+	}
 }
 
 func (s *shiftConv) split(n, grain int, j job) {
@@ -224,7 +247,7 @@ func (s *shiftConv) loadColumn(to []float32, from device.Ptr, step int) {
 	}
 }
 
-// shiftBlockJob computes blocks of lines.
+// shiftBlockJob computes parts of blocks of lines.
 type shiftBlockJob shiftConv
 
 func (j *shiftBlockJob) run(lo, hi int) {
@@ -235,7 +258,9 @@ func (j *shiftBlockJob) run(lo, hi int) {
 	}
 	defer shiftBlocks.Put(b)
 	for ; lo < hi; lo++ {
-		b.plan(s, lo*s.lines, min(s.lines, s.allLines()-lo*s.lines))
+		first, from := lo/s.parts*s.lines, lo%s.parts*s.part
+		b.low, b.high = from, min(from+s.part, s.outputs)
+		b.plan(s, first, min(s.lines, s.allLines()-first))
 		b.chunk(s)
 		b.compute(s)
 		b.finish(s)

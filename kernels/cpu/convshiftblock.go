@@ -9,6 +9,8 @@ import (
 // shiftBlock is a block of lines of results in a worker's work.
 type shiftBlock struct {
 	lines  []shiftLine
+	low    int // the first output, and the one after the last
+	high   int
 	places int
 	size   int        // elements of the copy of a channel
 	runs   []patchRun // what is copied of a channel
@@ -115,7 +117,7 @@ func (b *shiftBlock) compute(s *shiftConv) {
 	b.copied = sized(b.copied, s.group*b.size+shiftBehind)
 	clear(b.copied)
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
-	b.sums = sized(b.sums, panels(s.outputs, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
+	b.sums = sized(b.sums, panels(b.high-b.low, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
 	b.whole = 0
 	if s.pair == alone && b.joined(s) && s.dst.stride[2] == 1 && s.access.direct && s.bias == nil {
 		b.whole = b.places / s.tile.nr
@@ -205,14 +207,14 @@ var everySecondRows func(rows, n int, dst *float32, to int, src *float32, from i
 // leastSeconds is how many elements everySecondRows and toEverySecond copy at least.
 const leastSeconds = 9
 
-// multiply adds to the sums what n channels from first on give, or sets them to that if they are the first.
+// multiply adds to the sums of its outputs what n channels from first on give, or sets them to that if they are the first.
 func (b *shiftBlock) multiply(s *shiftConv, first, n int) {
 	compute, mr := b.tile, s.tile.mr
 	if s.turned.of != nil {
 		compute = b.turnedTile
 	}
-	if s.outputs*n*len(s.offsets) > shiftFilters { // the kernels are read once, the image again and again
-		for i := 0; i < s.outputs; i += mr {
+	if (b.high-b.low)*n*len(s.offsets) > shiftFilters { // the kernels are read once, the image again and again
+		for i := b.low; i < b.high; i += mr {
 			for j := range b.ends {
 				compute(s, i, j, first, n)
 			}
@@ -220,7 +222,7 @@ func (b *shiftBlock) multiply(s *shiftConv, first, n int) {
 		return
 	}
 	for j := range b.ends {
-		for i := 0; i < s.outputs; i += mr {
+		for i := b.low; i < b.high; i += mr {
 			compute(s, i, j, first, n)
 		}
 	}
@@ -239,7 +241,7 @@ func (b *shiftBlock) results(s *shiftConv, i, j int) (*float32, int) {
 		return &slice[float32](offset(s.dst.place(i, b.lines[0].at, s.access.size), j*s.tile.nr, s.access.size), 1)[0], s.dst.row
 	}
 	ld := len(b.ends) * s.tile.nr
-	return &b.sums[i*ld+j*s.tile.nr], ld
+	return &b.sums[(i-b.low)*ld+j*s.tile.nr], ld
 }
 
 // joined reports whether the results of all lines lie one behind the other.
@@ -266,8 +268,8 @@ func (b *shiftBlock) turnedTile(s *shiftConv, i, j, first, n int) {
 func (b *shiftBlock) finish(s *shiftConv) {
 	ld := len(b.ends) * s.tile.nr
 	inPlace, done := s.outputs/s.tile.mr*s.tile.mr, b.whole*s.tile.nr
-	for k := range s.outputs {
-		row := b.sums[k*ld:][:b.places]
+	for k := b.low; k < b.high; k++ {
+		row := b.sums[(k-b.low)*ld:][:b.places]
 		if s.bias != nil {
 			bias := s.bias[k]
 			for i := range row {
