@@ -147,5 +147,6 @@ type attentionMemory[T float] struct {
 	line                      []T // one row
 	dots                      [gemvGroup]T
 	words                     []uint32
+	factors, turned           []T // that dropout makes of the words, and them as scores lie
 	bytes                     []uint8
 }

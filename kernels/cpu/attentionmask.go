@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/cistern-ml/cistern/device/dtype"
 	"github.com/cistern-ml/cistern/kernels/op"
 )
@@ -78,7 +76,7 @@ func (a *attention[T]) hideWhere(s []T, b *block, w *attentionMemory[T]) {
 type dropout[T float] struct {
 	on         bool
 	key, first uint64
-	limit      uint32 // a word whose upper 24 bits are below it stays
+	limit      uint32 // of keptFactors
 	factor     T
 	rowBlocks  uint64 // blocks of random words for a row of scores
 }
@@ -89,27 +87,31 @@ func (d *dropout[T]) set(c *op.Call, keys int) {
 		at := slice[int64](v.Ptr, 2)
 		d.key, d.first = uint64(at[0]), d.first+uint64(at[1])
 	}
-	d.limit = uint32(math.Ceil((1 - c.F[1]) * (1 << 24)))
+	d.limit = keptLimit(1 - c.F[1])
 	if c.F[1] < 1 {
 		d.factor = T(1 / (1 - c.F[1]))
 	}
 }
 
-// keep multiplies a block of probabilities, or of what goes with them, by what dropout makes of each: 0 or the factor.
+// keep multiplies a block of probabilities, or of what goes with them, by what dropout makes of each: 0 or the factor. Queries that the panel does not
+// have are multiplied by either.
 func (a *attention[T]) keep(b *block, w *attentionMemory[T], blocks ...[]T) {
 	d := &a.dropout
-	w.words = sized(w.words, padded(b.n, 4))
+	n := padded(b.n, 4)
+	w.words, w.factors = sized(w.words, n*b.k), sized(w.factors, n*b.k)
+	clear(w.words[b.m*n:])
 	for j := range b.m {
 		row := uint64((b.batch*a.heads+b.head)*a.queries + b.query + j)
-		philoxBlocks(w.words, d.key, d.first+row*d.rowBlocks+uint64(b.key)/4, 0)
-		for i, word := range w.words[:b.n] {
-			f := d.factor
-			if word>>8 >= d.limit {
-				f = 0
-			}
-			for _, s := range blocks {
-				s[i*b.k+j] *= f
-			}
-		}
+		philoxBlocks(w.words[j*n:][:n], d.key, d.first+row*d.rowBlocks+uint64(b.key)/4, 0)
+	}
+	keptFactors(w.factors, w.words, d.limit, d.factor)
+	factors := w.factors
+	if b.k > 1 {
+		w.turned = sized(w.turned, n*b.k)
+		factors = w.turned
+		transposeRows(factors, w.factors, b.k, n, n, a.all.pack.four)
+	}
+	for _, s := range blocks {
+		mulSlices(s[:b.n*b.k], s, factors)
 	}
 }

@@ -176,9 +176,9 @@ func fillRows() []op.Row {
 			func(l accessor[float32]) op.Func { return random(l, normal[float32], normalWords) },
 			func(l accessor[float64]) op.Func { return random(l, normal[float64], nil) })),
 		row(op.Bernoulli, floats(
-			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32], nil) },
+			func(l accessor[float32]) op.Func { return random(l, bernoulli[float32], bernoulliWords) },
 			func(l accessor[float64]) op.Func { return random(l, bernoulli[float64], nil) }),
-			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32], nil) })),
+			boolean(func(accessor[uint8]) op.Func { return random(boolAccessor(), bernoulli[float32], bernoulliWords) })),
 		row(op.Dropout, floats(droppedOut[float32], droppedOut[float64])),
 		{Op: op.Where, Funcs: bySize(choose[uint8](), choose[uint16](), choose[uint32](), choose[uint64]())},
 	}

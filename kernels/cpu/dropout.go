@@ -30,18 +30,37 @@ func (d *dropper[T]) run(lo, hi int) {
 	defer scratches.Put(s)
 	c := d.call
 	total := c.Out[0].Len()
-	factors := [2]T{0, T(c.F[1])}
 	key, first := seedOf(c)
 	for lo < hi {
 		n := min(hi-lo, chunk/4)
-		u, x := scratchBuffer[T](s, 0, 4*n), scratchBuffer[T](s, 3, min(4*n, total-4*lo))
-		uniforms(u, key, first+uint64(lo), s)
-		d.access.load(x, offset(c.In[0].Ptr, 4*lo, d.access.size), 1)
-		for i, v := range x {
-			// A table, not a branch: which way it goes cannot be predicted.
-			x[i] = v * factors[truth(float64(u[i]) < c.F[0])]
+		in, out := offset(c.In[0].Ptr, 4*lo, d.access.size), offset(c.Out[0].Ptr, 4*lo, d.access.size)
+		count := min(4*n, total-4*lo)
+		if d.access.direct {
+			d.drop(slice[T](out, count), slice[T](in, count), key, first+uint64(lo), s)
+		} else {
+			x := scratchBuffer[T](s, 3, count)
+			d.access.load(x, in, 1)
+			d.drop(x, x, key, first+uint64(lo), s)
+			d.access.store(out, 1, x)
 		}
-		d.access.store(offset(c.Out[0].Ptr, 4*lo, d.access.size), 1, x)
 		lo += n
+	}
+}
+
+// drop sets dst to the elements of src times 0 or the factor, with the words of blocks from first on.
+func (d *dropper[T]) drop(dst, src []T, key, first uint64, s *scratch) {
+	whole := padded(len(src), 4)
+	keep, factor := d.call.F[0], T(d.call.F[1])
+	if narrow, ok := any(dst).([]float32); ok {
+		philoxBlocks(scratchBuffer[uint32](s, 1, whole), key, first, 0)
+		applyKept(fnDropped, narrow, any(src).([]float32), scratchBuffer[float32](s, 1, len(src)), keptLimit(keep), float32(factor))
+		return
+	}
+	u := scratchBuffer[T](s, 0, whole)
+	uniforms(u, key, first, s)
+	factors := [2]T{0, factor}
+	for i, v := range src {
+		// A table, not a branch: which way it goes cannot be predicted.
+		dst[i] = v * factors[truth(float64(u[i]) < keep)]
 	}
 }

@@ -159,6 +159,10 @@ func vectorFunction(f functionID, n int, dst, a, b, c *float32, s *functionScala
 		logSoftmaxGradAVX2(n, dst, a, b, c, s)
 	case fnUniform:
 		uniformAVX2(n, dst, a, b, c, s)
+	case fnKept:
+		keptAVX2(n, dst, a, b, c, s)
+	case fnDropped:
+		droppedAVX2(n, dst, a, b, c, s)
 	case fnExpShifted:
 		expShiftedAVX2(n, dst, a, b, c, s)
 	case fnNormals:
@@ -498,6 +502,12 @@ func logSoftmaxGradAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func uniformAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func keptAVX2(n int, dst, a, b, c *float32, s *functionScalars)
+
+//go:noescape
+func droppedAVX2(n int, dst, a, b, c *float32, s *functionScalars)
 
 //go:noescape
 func expShiftedAVX2(n int, dst, a, b, c *float32, s *functionScalars)

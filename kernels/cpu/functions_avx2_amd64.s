@@ -10894,6 +10894,109 @@ done:
 	VZEROUPPER
 	RET
 
+// func keptAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2
+TEXT ·keptAVX2(SB), NOSPLIT, $0-48
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    s+40(FP), BX
+	XORQ    SI, SI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
+
+pairs:
+	CMPQ         SI, AX
+	JGE          last
+	VMOVUPS      (DX)(SI*4), Y1
+	VMOVUPS      32(DX)(SI*4), Y2
+	VPSRLD       $0x08, Y1, Y1
+	VPSRLD       $0x08, Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (BX), Y3
+	VBROADCASTSS (BX), Y4
+	VCMPPS       $0x11, Y3, Y1, Y1
+	VCMPPS       $0x11, Y4, Y2, Y2
+	VBROADCASTSS 4(BX), Y3
+	VBROADCASTSS 4(BX), Y4
+	VBLENDVPS    Y1, Y3, Y0, Y1
+	VBLENDVPS    Y2, Y4, Y0, Y2
+	VMOVUPS      Y1, (CX)(SI*4)
+	VMOVUPS      Y2, 32(CX)(SI*4)
+	ADDQ         $0x10, SI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(SI*4), Y1
+	VPSRLD       $0x08, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (BX), Y2
+	VCMPPS       $0x11, Y2, Y1, Y1
+	VBROADCASTSS 4(BX), Y2
+	VBLENDVPS    Y1, Y2, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func droppedAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
+// Requires: AVX, AVX2
+TEXT ·droppedAVX2(SB), NOSPLIT, $0-48
+	MOVQ    n+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    a+16(FP), DX
+	MOVQ    b+24(FP), BX
+	MOVQ    s+40(FP), SI
+	XORQ    DI, DI
+	VMOVUPS vectorConstants<>+0(SB), Y0
+	SUBQ    $0x08, AX
+
+pairs:
+	CMPQ         DI, AX
+	JGE          last
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      32(DX)(DI*4), Y2
+	VMOVUPS      (BX)(DI*4), Y3
+	VMOVUPS      32(BX)(DI*4), Y4
+	VPSRLD       $0x08, Y3, Y3
+	VPSRLD       $0x08, Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (SI), Y5
+	VBROADCASTSS (SI), Y6
+	VCMPPS       $0x11, Y5, Y3, Y3
+	VCMPPS       $0x11, Y6, Y4, Y4
+	VBROADCASTSS 4(SI), Y5
+	VBROADCASTSS 4(SI), Y6
+	VBLENDVPS    Y3, Y5, Y0, Y3
+	VBLENDVPS    Y4, Y6, Y0, Y4
+	VMULPS       Y3, Y1, Y1
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y1, (CX)(DI*4)
+	VMOVUPS      Y2, 32(CX)(DI*4)
+	ADDQ         $0x10, DI
+	JMP          pairs
+
+last:
+	JG           done
+	VMOVUPS      (DX)(DI*4), Y1
+	VMOVUPS      (BX)(DI*4), Y2
+	VPSRLD       $0x08, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (SI), Y3
+	VCMPPS       $0x11, Y3, Y2, Y2
+	VBROADCASTSS 4(SI), Y3
+	VBLENDVPS    Y2, Y3, Y0, Y0
+	VMULPS       Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)(DI*4)
+
+done:
+	VZEROUPPER
+	RET
+
 // func expShiftedAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expShiftedAVX2(SB), NOSPLIT, $0-48

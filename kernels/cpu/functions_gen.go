@@ -83,6 +83,8 @@ const (
 	fnSoftmaxGrad                        // b*(a-dot)
 	fnLogSoftmaxGrad                     // a-exp(b)*sum
 	fnUniform                            // the uniform number of a random word, times width, and more
+	fnKept                               // a factor where the upper 24 bits of a random word are below a limit, else 0
+	fnDropped                            // a times what kept makes of the word b
 	fnExpShifted                         // exp(a-shift)
 	fnNormals                            // two normal numbers of two random words
 	fnNeg                                // -a
@@ -209,6 +211,8 @@ var functionNames = [functionCount]string{
 	fnSoftmaxGrad:      "softmaxGrad",
 	fnLogSoftmaxGrad:   "logSoftmaxGrad",
 	fnUniform:          "uniform",
+	fnKept:             "kept",
+	fnDropped:          "dropped",
 	fnExpShifted:       "expShifted",
 	fnNormals:          "normals",
 	fnNeg:              "neg",
@@ -412,6 +416,10 @@ func plainFunction(f functionID, dst, a, b, c []float32, s *functionScalars) {
 		logSoftmaxGradLoop(dst, a, b, c, s)
 	case fnUniform:
 		uniformLoop(dst, a, b, c, s)
+	case fnKept:
+		keptLoop(dst, a, b, c, s)
+	case fnDropped:
+		droppedLoop(dst, a, b, c, s)
 	case fnExpShifted:
 		expShiftedLoop(dst, a, b, c, s)
 	case fnNormals:
@@ -4343,6 +4351,49 @@ func uniformLoop(dst, a, _, _ []float32, s *functionScalars) {
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = uniformElement(a[i], &s.narrow)
+	}
+}
+
+// keptElement is a factor where the upper 24 bits of a random word are below a limit, else 0.
+func keptElement(a float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := math.Float32bits(v0)
+	v2 := v1 >> 8
+	v3 := float32(int32(v2))
+	v4 := s[0]
+	v5 := v3 < v4
+	v6 := s[1]
+	v8 := pick[float32](v5, v6, 0)
+	return v8
+}
+
+func keptLoop(dst, a, _, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = keptElement(a[i], &s.narrow)
+	}
+}
+
+// droppedElement is a times what kept makes of the word b.
+func droppedElement(a, b float32, s *[4]float32) float32 {
+	v0 := a
+	v1 := b
+	v2 := math.Float32bits(v1)
+	v3 := v2 >> 8
+	v4 := float32(int32(v3))
+	v5 := s[0]
+	v6 := v4 < v5
+	v7 := s[1]
+	v9 := pick[float32](v6, v7, 0)
+	v10 := float32(v0 * v9)
+	return v10
+}
+
+func droppedLoop(dst, a, b, _ []float32, s *functionScalars) {
+	a = a[:len(dst)]
+	b = b[:len(dst)]
+	for i := range dst {
+		dst[i] = droppedElement(a[i], b[i], &s.narrow)
 	}
 }
 

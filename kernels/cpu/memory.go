@@ -54,6 +54,11 @@ func scratchBuffer[T any](s *scratch, k, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&s.buffer[k])), n)
 }
 
+// asFloats is the same memory as float32.
+func asFloats(words []uint32) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
+}
+
 // sizeOf is the size of T in memory.
 func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }
 

@@ -99,6 +99,32 @@ func normalWords(dst, w []float32, c *op.Call) {
 	}
 }
 
+func bernoulliWords(dst, w []float32, c *op.Call) {
+	applyKept(fnKept, dst, w, nil, keptLimit(c.F[0]), 1)
+}
+
+// keptLimit is the limit below which the upper 24 bits of a word are with a probability: exactly where the uniform number is below that.
+func keptLimit(probability float64) uint32 { return uint32(math.Ceil(probability * (1 << 24))) }
+
+// keptFactors are a factor for words whose upper 24 bits are below a limit, and 0 for the others.
+func keptFactors[T float](dst []T, words []uint32, limit uint32, factor T) {
+	if narrow, ok := any(dst).([]float32); ok {
+		applyKept(fnKept, narrow, asFloats(words), nil, limit, float32(factor))
+		return
+	}
+	factors := [2]T{0, factor}
+	for i, w := range words {
+		dst[i] = factors[truth(w>>8 < limit)]
+	}
+}
+
+// applyKept calls a function of words and that limit.
+func applyKept(f functionID, dst, a, b []float32, limit uint32, factor float32) {
+	var s functionScalars
+	s.narrow[0], s.narrow[1] = float32(limit), factor
+	apply(f, dst, a, b, nil, &s)
+}
+
 // uniforms fills u, whole blocks of it, with the numbers u of the layout, beginning with block first. It uses buffers 1 and 2 of
 // the scratch.
 func uniforms[T float](u []T, key, first uint64, s *scratch) {

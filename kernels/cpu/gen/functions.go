@@ -164,7 +164,16 @@ func smooth() []function {
 			u := p.times(p.toNumber(p.right(p.words(0), 8)), p.value(0x1p-24))
 			p.result(p.plus(p.scalar(0), p.times(u, p.scalar(1))))
 		}},
+		{"kept", "a factor where the upper 24 bits of a random word are below a limit, else 0", func(p *program) { p.result(p.kept(p.words(0))) }},
+		{"dropped", "a times what kept makes of the word b", func(p *program) {
+			a := p.input(0)
+			p.result(p.times(a, p.kept(p.words(1))))
+		}},
 		{"expShifted", "exp(a-shift)", x(func(p *program, a *node) *node { return p.exp(p.minus(a, p.scalar(0))) })},
 		{"normals", "two normal numbers of two random words", (*program).normals},
 	}
+}
+
+func (p *program) kept(word *node) *node {
+	return p.pick(p.compare(less, p.toNumber(p.right(word, 8)), p.scalar(0)), p.scalar(1), p.value(0))
 }
