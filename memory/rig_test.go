@@ -110,7 +110,9 @@ func (r *rig) complete(stream int) { r.dev.Complete(device.StreamID(stream)) }
 
 func (r *rig) check() {
 	r.t.Helper()
-	require.NoError(r.t, r.a.check(), "\n%s", r.a.picture())
+	if err := r.a.check(); err != nil {
+		require.NoError(r.t, err, "\n%s", r.a.picture())
+	}
 }
 
 // place is where a block lies: the number of the segment, in the order in which the device gave them, and the offset.
