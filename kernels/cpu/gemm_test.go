@@ -161,7 +161,9 @@ func packsEach(t *testing.T, d dtype.DType) {
 							if i < count {
 								want = data[i*a.row+x*a.step]
 							}
-							require.Equal(t, want, dst[i/width*width*k+x*width+i%width], "width %d count %d k %d row %d step %d", width, count, k, i, x)
+							if got := dst[i/width*width*k+x*width+i%width]; got != want {
+								require.Equal(t, want, got, "width %d count %d k %d row %d step %d", width, count, k, i, x)
+							}
 						}
 					}
 				}
