@@ -167,12 +167,17 @@ type PassWatcher interface {
 	Admit(p *Parameter) error
 }
 
-// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given.
+// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given, and after those that were given before the last time.
 func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
-	if g != nil && w != nil && !slices.Contains(g.watching, w) {
-		g.watching = append(g.watching, w)
+	if g == nil || w == nil {
+		return
 	}
+	others := slices.DeleteFunc(slices.Clone(g.watching), func(have PassWatcher) bool { return have == w }) // the list may be under way
+	g.watching = append(others, w)
 }
+
+// PassWatchers are those of g, in the order in which they are told.
+func PassWatchers(_ training.Key, g *Graph) []PassWatcher { return g.watching }
 
 // WatchesPasses reports whether w was given to WatchPasses for g.
 func WatchesPasses(_ training.Key, g *Graph, w PassWatcher) bool {

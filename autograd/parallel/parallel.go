@@ -54,7 +54,7 @@ type DataParallel struct {
 	met       map[*autograd.Parameter]bool   // that are not the model's, and that Run has used in the graph
 	has       map[*autograd.Parameter]string // the names of those that the model has now; nil until somebody asks
 	reached   atomic.Bool                    // by the backward pass under way: a gradient of the model has come
-	penalized atomic.Bool                    // so has one of a part
+	penalized atomic.Bool                    // so has one of a part, also in a graph in which Run has run nothing
 	inside    bool                           // Whole
 	summed    bool                           // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }

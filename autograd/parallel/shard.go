@@ -138,11 +138,10 @@ func (d *DataParallel) takeOfPart(g *autograd.Graph, c *piece) error {
 	case d.inside:
 		return d.mistake("Backward", withinWhole)
 	}
-	if autograd.WatchesPasses(key, g, passes{d, g}) {
-		d.penalized.Store(true)
-	} else {
-		autograd.WatchPasses(key, g, penalties{d, g})
+	if !autograd.WatchesPasses(key, g, passes{d, g}) {
+		autograd.WatchPasses(key, g, penalties{d, g}) // behind the models of the graph, also those that have run since it was first given
 	}
+	d.penalized.Store(true)
 	c.unheard = true
 	return nil
 }
