@@ -35,6 +35,8 @@ type Sharding struct {
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Refuses func() string // why SetGrad is refused, "" if it is not; nil for never
 	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
+
+	Bars func(g *Graph) error // of the model's own: why a backward pass over g may not begin that has a gradient for it; nil for never. In a checkpoint's second run g is the graph that has the checkpoint
 }
 
 // Shard says so of p; nil ends that.
@@ -94,6 +96,14 @@ func (p *Parameter) waiting() string {
 		return ""
 	}
 	return p.sharding.Waiting()
+}
+
+// barred is why a backward pass over g may not have a gradient for p.
+func (p *Parameter) barred(g *Graph) error {
+	if p == nil || p.sharding == nil || p.sharding.Bars == nil {
+		return nil
+	}
+	return p.sharding.Bars(g.outermost())
 }
 
 // DropGrad releases the gradient of p alone, and nothing that ZeroGrad releases besides.
