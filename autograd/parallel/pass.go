@@ -118,7 +118,7 @@ func (p passes) Refused(err error) error {
 	if p.d.closed {
 		return err
 	}
-	return p.d.fatal("Backward", err)
+	return p.d.fatal("Backward", p.d.overwritten(err))
 }
 
 // ended is what happens at the end of a backward pass over g. alone is the error of parameters without a gradient in a pass that has come to parts alone, nil in others.

@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -8,7 +9,9 @@ import (
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/autograd/nn"
+	"github.com/cistern-ml/cistern/autograd/optim"
 	"github.com/cistern-ml/cistern/autograd/parallel"
+	"github.com/cistern-ml/cistern/tensor"
 )
 
 // A penalty of the parts of a model, alone in a graph in which another one has run, is an error that names the first, and not the one whose forward pass waits.
@@ -103,5 +106,45 @@ func TestBackward_OfAPenaltyBeforeAndAfterForwardSaysWhatToDo(t *testing.T) {
 		d.Forward(x)
 		require.ErrorContains(r.t, squares(g, d.Parameters()).Backward(), "come to the ranks' parts alone")
 		return nil
+	})
+}
+
+// With ZeRO 1 and 2 a forward pass gathers into the array of which the parts are views: what a penalty has saved of them before is changed in place then, unless MasterWeights are the parts, and the error says so.
+func TestPenalty_OfThePartsBeforeForwardIsThatOfOneProcessOrSaysWhatToDo(t *testing.T) {
+	train := func(r *rank, ps []*autograd.Parameter, forward func(*autograd.Variable) *autograd.Variable) error {
+		opt := optim.SGD(ps, optim.LR(0.1))
+		for range 3 {
+			g := autograd.NewGraph(r.dev, autograd.WithAllocator(r.alloc))
+			x := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Ones(e, tensor.Float32, 2, 16) })
+			penalty := squares(g, ps)
+			err := forward(x).Square().Mean(nil, false).Add(penalty).Backward()
+			g.Release()
+			if err = errors.Join(err, opt.Step()); err != nil {
+				return err
+			}
+			opt.ZeroGrad()
+		}
+		return nil
+	}
+	one, m := ranks(t, 1)[0], nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+	require.NoError(t, m.To(one.dev, nn.Seed(1), nn.WithAllocator(one.alloc)))
+	require.NoError(t, train(one, m.Parameters(), m.Forward))
+	want, err := valuesOf(m)
+	require.NoError(t, err)
+	m.Release()
+	sharedOut(t, []int{0, 1, 2, 3}, func(r *rank, stage int, m *nn.SequentialModule, d *parallel.DataParallel) error {
+		defer d.ZeroGrad()
+		if err := train(r, d.Parameters(), d.Forward); stage == 1 || stage == 2 {
+			require.ErrorIs(r.t, err, autograd.ErrModified)
+			require.ErrorContains(r.t, err, "compute a penalty of the parts after Forward")
+			return nil
+		} else if err != nil {
+			return err
+		}
+		have, err := wholeValues(d, m)
+		for name, v := range want {
+			require.InDeltaSlice(r.t, v, have[name], 1e-5, name)
+		}
+		return err
 	})
 }
