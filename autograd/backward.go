@@ -50,6 +50,7 @@ type backward struct {
 	// wanted, if not nil, are the variables whose gradients Grad wants, and what has come for them. Nothing else gets any.
 	wanted map[*Variable]*tensor.Tensor
 	hidden *Parameter // one that is wanted and that a checkpoint uses, out of sight of the graph
+	barred error      // why a parameter may not get its gradient from this graph
 
 	recorded map[*Variable]*Variable // with CreateGraph: what has come for them
 }

@@ -49,7 +49,10 @@ func (b *backward) prepare(name string) error {
 				Err: fmt.Errorf("with CreateGraph: %w", higherOrder("the Function has no BackwardVariables"))}
 		}
 	}
-	return nil
+	if b.wanted != nil { // parameters get nothing
+		return nil
+	}
+	return b.barred
 }
 
 // startable refuses a root that the pass cannot start from.
@@ -142,7 +145,7 @@ func (b *backward) reach(v *Variable) {
 	}
 }
 
-// count sets pending of the leaves.
+// count sets pending of the leaves, and asks those whose gradients go elsewhere whether they may.
 func (b *backward) count() {
 	leaves := func(visit func(*Variable)) {
 		for _, v := range b.roots {
@@ -159,5 +162,9 @@ func (b *backward) count() {
 		}
 	}
 	leaves(func(v *Variable) { v.pending = 0 })
-	leaves(func(v *Variable) { v.pending++ })
+	leaves(func(v *Variable) {
+		if v.pending++; v.pending == 1 && b.barred == nil {
+			b.barred = v.param.barred(b.g)
+		}
+	})
 }

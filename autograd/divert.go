@@ -35,6 +35,8 @@ type Sharding struct {
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Refuses func() string // why SetGrad is refused, "" if it is not; nil for never
 	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
+
+	Bars func(g *Graph) error // of the model's own: why a backward pass over g may not begin that has a gradient for it; nil for never. In a checkpoint's second run g is the graph that has the checkpoint
 }
 
 // Shard says so of p; nil ends that.
@@ -94,6 +96,14 @@ func (p *Parameter) waiting() string {
 		return ""
 	}
 	return p.sharding.Waiting()
+}
+
+// barred is why a backward pass over g may not have a gradient for p.
+func (p *Parameter) barred(g *Graph) error {
+	if p == nil || p.sharding == nil || p.sharding.Bars == nil {
+		return nil
+	}
+	return p.sharding.Bars(g.outermost())
 }
 
 // DropGrad releases the gradient of p alone, and nothing that ZeroGrad releases besides.
@@ -167,12 +177,17 @@ type PassWatcher interface {
 	Admit(p *Parameter) error
 }
 
-// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given.
+// WatchPasses tells w of every backward pass over g. Watchers are compared: one is told once, however often it is given, and after those that were given before the last time.
 func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
-	if g != nil && w != nil && !slices.Contains(g.watching, w) {
-		g.watching = append(g.watching, w)
+	if g == nil || w == nil {
+		return
 	}
+	others := slices.DeleteFunc(slices.Clone(g.watching), func(have PassWatcher) bool { return have == w }) // the list may be under way
+	g.watching = append(others, w)
 }
+
+// PassWatchers are those of g, in the order in which they are told.
+func PassWatchers(_ training.Key, g *Graph) []PassWatcher { return g.watching }
 
 // WatchesPasses reports whether w was given to WatchPasses for g.
 func WatchesPasses(_ training.Key, g *Graph, w PassWatcher) bool {

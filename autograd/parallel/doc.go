@@ -25,7 +25,7 @@
 // while backward goes on. The first pass expects gradients in the reverse order of the parameters; the others have the order in which rank 0 has come to them. At the end of the
 // pass the streams meet, and the parameters' gradients are views of the buckets: so the gradients are in memory once. ZeroGrad gives it back.
 //
-// A backward pass of a graph in which Run has run nothing reduces nothing. It is refused where it has a gradient for a parameter of the model, which would be this rank's alone: outside of NoSync, where ZeRO 0 adds it up as any other.
+// A backward pass of a graph in which Run has run nothing reduces nothing. It is refused where it has a gradient for a parameter of the model, which would be this rank's alone, before it begins and a hook is called: outside of NoSync, where ZeRO 0 adds it up as any other.
 //
 // A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
 // every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.

@@ -31,6 +31,7 @@ var ofProcesses = map[string]struct {
 }{
 	"a pass of an unknown graph":   {unknownGraphs, false},
 	"SetGrad after Backward":       {setGradAfterBackward, false},
+	"penalties and their hooks":    {penaltiesAndHooks, false},
 	"a panicking hook":             {func(r *rank) error { return panickingHook(r, 2, false) }, true},
 	"a panicking hook of the sum":  {func(r *rank) error { return panickingHook(r, 0, true) }, true},
 	"a hook that sets another one": {hookThatSetsAnother, true},
@@ -105,9 +106,11 @@ func unknownGraphs(r *rank) error {
 			}
 			once := norm()
 			var e *parallel.Error
+			hook := m.Parameters()[0].RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { m.ZeroGrad(); return nil, nil })
 			require.ErrorAs(r.t, passOf(r, m.Forward), &e)
 			require.ErrorContains(r.t, e, "was not run by Run or Forward")
 			require.InDelta(r.t, once, norm(), 0)
+			hook.Remove()
 
 			d.ZeroGrad()
 			err := d.NoSync(func() error { return passOf(r, m.Forward) })
@@ -152,6 +155,66 @@ func setGradAfterBackward(r *rank) error {
 				for i := range v {
 					require.InDelta(r.t, v[i]-1.5, after[name][i], 1e-6)
 				}
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("ZeRO %d: %w", stage, err)
+		}
+	}
+	return nil
+}
+
+// penaltiesAndHooks train with penalties of the parts, with the loss and in a graph of their own, whose passes step. Hooks are called as often as in one process, and the numbers are its own.
+func penaltiesAndHooks(r *rank) error {
+	train := func(m *nn.SequentialModule, ps []*autograd.Parameter, stage int, forward func(*autograd.Variable) *autograd.Variable) (hooks, posts int, err error) {
+		for _, p := range m.Parameters() {
+			defer p.RegisterHook(func(*tensor.Tensor) (*tensor.Tensor, error) { hooks++; return nil, nil }).Remove()
+		}
+		for _, p := range ps {
+			defer p.RegisterPostAccumulateGradHook(func(*autograd.Parameter) error { posts++; return nil }).Remove()
+		}
+		defer optim.SGD(ps, optim.LR(0.1)).StepInBackward()()
+		for _, alone := range []bool{false, stage > 0, false} {
+			g, x := r.graph(2, 16)
+			var loss *autograd.Variable
+			if alone {
+				loss = squares(g, ps)
+			} else {
+				loss = forward(x).Square().Mean(nil, false).Add(squares(g, ps))
+			}
+			err := loss.Backward()
+			g.Release()
+			if err != nil {
+				return hooks, posts, err
+			}
+		}
+		return hooks, posts, nil
+	}
+	for stage := range 4 {
+		one := nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 4))
+		if err := one.To(r.dev, nn.Seed(1), nn.WithAllocator(r.alloc)); err != nil {
+			return err
+		}
+		defer one.Release()
+		_, _, err := train(one, one.Parameters(), stage, one.Forward)
+		want, failed := valuesOf(one)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if err := inTwoBuckets(r, stage, func(m *nn.SequentialModule, d *parallel.DataParallel) error {
+			hooks, posts, err := train(m, d.Parameters(), stage, d.Forward)
+			if err != nil {
+				return err
+			}
+			passes := 3 // of the model
+			if stage > 0 {
+				passes = 2
+			}
+			require.Equal(r.t, passes*len(m.Parameters()), hooks)
+			require.Equal(r.t, 3*len(d.Parameters()), posts)
+			have, err := wholeValues(d, m)
+			for name, v := range want {
+				require.InDeltaSlice(r.t, v, have[name], 1e-5, name)
 			}
 			return err
 		}); err != nil {

@@ -54,7 +54,7 @@ type DataParallel struct {
 	met       map[*autograd.Parameter]bool   // that are not the model's, and that Run has used in the graph
 	has       map[*autograd.Parameter]string // the names of those that the model has now; nil until somebody asks
 	reached   atomic.Bool                    // by the backward pass under way: a gradient of the model has come
-	penalized atomic.Bool                    // so has one of a part
+	penalized atomic.Bool                    // so has one of a part, also in a graph in which Run has run nothing
 	inside    bool                           // Whole
 	summed    bool                           // passes in NoSync have added gradients up since the last pass that has summed them over the ranks
 }
@@ -183,7 +183,7 @@ func (d *DataParallel) Comm() comm.Comm {
 }
 
 // Parameters are what an optimizer gets, and a penalty of single elements: with ZeRO 0 the model's parameters that are trained, else the parts of them that this rank updates, each a flat
-// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then, and see the loss's gradient of this rank: what a penalty of the parts adds in the same pass comes to the part directly, and only post-accumulate hooks see it. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
+// parameter under the name of its whole. Hooks of RegisterHook are for the model's parameters, also then, and see the loss's gradient of this rank: what a penalty of the parts adds in the same pass comes to the part directly, and only post-accumulate hooks see it. With ZeRO 1 and 2 a graph uses the parts after Forward, which gathers the last update in place. Optimizers that look at the shape of a parameter, such as Muon, and LBFGS are for ZeRO 0.
 func (d *DataParallel) Parameters() []*autograd.Parameter {
 	if d == nil {
 		return nil

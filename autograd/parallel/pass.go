@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cistern-ml/cistern/autograd"
 	"github.com/cistern-ml/cistern/device/comm"
@@ -70,11 +71,38 @@ func (p passes) Reached() bool { return p.d.reached.Load() }
 // reach nothing where others do.
 func (p passes) Ended(err error, concerned bool) error {
 	reached := p.d.reached.Swap(false)
-	ofParts := p.d.penalized.Swap(false) && !reached
+	penalized := p.d.penalized.Swap(false)
 	if !concerned && !p.d.set.unused && !p.d.closed {
 		return nil
 	}
-	return p.d.ended(p.g, err, ofParts)
+	var alone *Error
+	switch {
+	case reached:
+	case penalized:
+		alone = &Error{Op: "Backward", Rank: p.d.comm.Rank(), Detail: "the pass has come to the ranks' parts alone, as that of a penalty does: add it to the loss, in one backward pass"}
+	default:
+		alone = anotherModel(p.g)
+	}
+	return p.d.ended(p.g, err, alone)
+}
+
+// anotherModel is the error of a pass that has come to parts of a model alone, for the others that have run in the graph: what they miss is not their fault. It is nil if the pass has come to no parts. Those of a
+// model that has not run come last among who is told (takeOfPart), so that all are known here.
+func anotherModel(g *autograd.Graph) *Error {
+	for _, w := range autograd.PassWatchers(key, g) {
+		var d *DataParallel
+		switch w := w.(type) {
+		case passes:
+			d = w.d
+		case penalties:
+			d = w.d
+		}
+		if d != nil && d.penalized.Load() {
+			return &Error{Op: "Backward", Rank: d.comm.Rank(), Parameter: d.firstUnheard(),
+				Detail: fmt.Sprintf("the pass has come to this rank's part of it, in a %T, and to no parameter of a model that has run in the graph: add the penalty to a loss, in one backward pass, or compute it in a graph of its own", d.model)}
+		}
+	}
+	return nil
 }
 
 // Admit implements it.
@@ -90,20 +118,20 @@ func (p passes) Refused(err error) error {
 	if p.d.closed {
 		return err
 	}
-	return p.d.fatal("Backward", err)
+	return p.d.fatal("Backward", p.d.overwritten(err))
 }
 
-// ended is what happens at the end of a backward pass over g, which may have reached the ranks' parts alone.
-func (d *DataParallel) ended(g *autograd.Graph, err error, ofParts bool) error {
+// ended is what happens at the end of a backward pass over g. alone is the error of parameters without a gradient in a pass that has come to parts alone, nil in others.
+func (d *DataParallel) ended(g *autograd.Graph, err error, alone *Error) error {
 	done := false
 	defer d.guard("Backward", &done) // of a hook for reduced gradients
-	err = d.endPass(g, err, ofParts)
+	err = d.endPass(g, err, alone)
 	done = true
 	return err
 }
 
 // endPass is what ended does.
-func (d *DataParallel) endPass(g *autograd.Graph, err error, ofParts bool) error {
+func (d *DataParallel) endPass(g *autograd.Graph, err error, alone *Error) error {
 	const op = "Backward"
 	if d.closed {
 		if err == nil && d.cutOff == g {
@@ -120,8 +148,11 @@ func (d *DataParallel) endPass(g *autograd.Graph, err error, ofParts bool) error
 		err = d.finish(g)
 	}
 	var unused *UnusedError
-	if ofParts && errors.As(err, &unused) {
-		err = &Error{Op: op, Rank: d.comm.Rank(), Err: err, Detail: "the pass has come to the ranks' parts alone, as that of a penalty does: add it to the loss, in one backward pass"}
+	if alone != nil && errors.As(err, &unused) {
+		if alone.Parameter == "" { // those that are missing are the penalty's own
+			alone.Err = err
+		}
+		err = alone
 	}
 	if err != nil && d.side.Stream() != nil {
 		if failed := d.meet(); failed != nil {

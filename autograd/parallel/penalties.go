@@ -23,7 +23,11 @@ func (penalties) Refused(err error) error { return err }
 // Ended implements it. While gradients wait to be summed, hooks wait for the pass that sums them.
 func (w penalties) Ended(err error, _ bool) error {
 	d := w.d
-	if err != nil || d.closed || d.broken != nil || d.noSync || d.incomplete() || autograd.WatchesPasses(key, w.g, passes(w)) {
+	if autograd.WatchesPasses(key, w.g, passes(w)) { // which ends the pass
+		return err
+	}
+	d.penalized.Store(false)
+	if err != nil || d.closed || d.broken != nil || d.noSync || d.incomplete() {
 		return err
 	}
 	done := false
@@ -40,6 +44,18 @@ func (w penalties) Ended(err error, _ bool) error {
 	}
 	done = true
 	return nil
+}
+
+// firstUnheard is the name of the first parameter of which this rank's part has a gradient of its own that hooks have not been told.
+func (d *DataParallel) firstUnheard() string {
+	for _, q := range d.params {
+		for _, c := range q.bucket.pieces {
+			if c.of == q && c.unheard {
+				return q.name
+			}
+		}
+	}
+	return ""
 }
 
 // tell calls the hooks of a part that has a gradient of its own, if they have not been told.

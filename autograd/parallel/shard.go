@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,7 @@ type sharded struct {
 	master *tensor.Tensor // the same in float32; nil without MasterWeights
 
 	gathered uint32 // the version of the rank's part that full has
+	since    uint32 // with ZeRO 1 and 2: the version of full since it was last gathered, 0 if it was not
 	rounded  uint32 // the version of master that shard_ has
 
 	pieces []*piece // what the rank has of each parameter, in the order of the shard
@@ -138,11 +140,10 @@ func (d *DataParallel) takeOfPart(g *autograd.Graph, c *piece) error {
 	case d.inside:
 		return d.mistake("Backward", withinWhole)
 	}
-	if autograd.WatchesPasses(key, g, passes{d, g}) {
-		d.penalized.Store(true)
-	} else {
-		autograd.WatchPasses(key, g, penalties{d, g})
+	if !autograd.WatchesPasses(key, g, passes{d, g}) {
+		autograd.WatchPasses(key, g, penalties{d, g}) // behind the models of the graph, also those that have run since it was first given
 	}
+	d.penalized.Store(true)
 	c.unheard = true
 	return nil
 }
@@ -257,6 +258,21 @@ func (d *DataParallel) refresh(op string, trains bool) error {
 	return d.gatherAgain(whole)
 }
 
+// overwritten says what to do where err is that of a value in a bucket's array that an operation has saved before it was gathered again: a part is a view of the array, so that a graph which uses it before Forward finds it changed in place.
+func (d *DataParallel) overwritten(err error) error {
+	var changed *autograd.ModifiedError
+	if !errors.As(err, &changed) {
+		return err
+	}
+	for _, q := range d.params {
+		if b := q.bucket; q.name == changed.Parameter && b.master == nil && changed.Expected < b.since {
+			return &Error{Op: "Backward", Rank: d.comm.Rank(), Err: err,
+				Detail: "a forward pass has gathered what the ranks have made of the parameters since, in place: compute a penalty of the parts after Forward, and go backward through one forward pass before a step and the next"}
+		}
+	}
+	return err
+}
+
 // areWhole are the buckets whose parameters are there whole: with ZeRO 3 those that a pass under way, or one that was dropped, has left.
 func (d *DataParallel) areWhole() []*bucket {
 	var all []*bucket
@@ -302,7 +318,7 @@ func (d *DataParallel) gatherAgain(whole []*bucket) error {
 		if err := d.allGather(fmt.Sprintf("all-gather of bucket %d", b.number), b.full, b.shard_); err != nil {
 			return err
 		}
-		b.gathered = b.version()
+		b.gathered, b.since = b.version(), b.full.Version()
 	}
 	d.stale = false
 	if err := d.ahead(); err != nil {

@@ -15,7 +15,12 @@ import (
 func (d *DataParallel) tellSharding() {
 	if d.set.stage == 0 {
 		for _, q := range d.params {
-			autograd.Shard(key, q.p, &autograd.Sharding{Waiting: func() string { return d.untrainable(q) }, Refuses: func() string { return d.unsettable(q) }, Cleared: func() { d.cleared(q, nil) }})
+			autograd.Shard(key, q.p, &autograd.Sharding{
+				Waiting: func() string { return d.untrainable(q) },
+				Refuses: func() string { return d.unsettable(q) },
+				Cleared: func() { d.cleared(q, nil) },
+				Bars:    func(g *autograd.Graph) error { return d.barred(g, q) },
+			})
 		}
 		return
 	}
@@ -36,6 +41,7 @@ func (d *DataParallel) tellSharding() {
 			Instead: fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it", excerpt.Quote(q.name), d.set.stage),
 			Behind:  d.behindParts,
 			Cleared: func() { d.cleared(q, parts[q]) },
+			Bars:    func(g *autograd.Graph) error { return d.barred(g, q) },
 		})
 	}
 }

@@ -14,7 +14,10 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 	if known { // else nobody tells of the end of the pass
 		d.reached.Store(true)
 	}
-	if d.set.stage == 0 && d.noSync && !d.inside {
+	if err := d.barred(g, q); err != nil { // by a hook since the pass has begun
+		return false, err
+	}
+	if d.set.stage == 0 && d.noSync {
 		if !known { // its end is not told
 			d.summed = true
 		}
@@ -27,12 +30,7 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 	}
 	defer d.inUse.Store(false)
 	b := q.bucket
-	switch {
-	case d.inside:
-		return false, d.mistake(op, withinWhole)
-	case !known:
-		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: unknownGraph})
-	case b.done:
+	if b.done {
 		return false, d.wrong(op, &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: d.lateDetail()})
 	}
 	if d.set.stage > 0 && autograd.HasPostHooks(key, q.p) {
@@ -61,7 +59,19 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 	return true, d.reduceReady()
 }
 
-// unknownGraph is why a gradient is not taken: its pass reduces nothing, so that it would be this rank's alone. What was there stays as it was.
+// barred is why a backward pass over g may have no gradient for q: it would be this rank's alone. It is asked before the pass begins, when no hook was called and everything is as it was, and again where the gradient comes, as Data may have been called since then.
+func (d *DataParallel) barred(g *autograd.Graph, q *param) error {
+	const op = "Backward"
+	switch {
+	case d.inside:
+		return d.mistake(op, withinWhole)
+	case d.set.stage == 0 && d.noSync, autograd.WatchesPasses(key, g, passes{d, g}):
+		return nil
+	}
+	return &Error{Op: op, Rank: d.comm.Rank(), Parameter: q.name, Detail: unknownGraph}
+}
+
+// unknownGraph is why: the pass reduces nothing.
 const unknownGraph = "it has a gradient from a graph whose forward pass was not run by Run or Forward: call DataParallel.Forward in place of the model's, and add a penalty of the parameters to the loss, in one backward pass"
 
 // lateDetail is why a part of a gradient came too late.

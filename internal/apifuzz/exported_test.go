@@ -114,6 +114,7 @@ var functions = map[string]any{
 	"autograd.PadSequence":               autograd.PadSequence,
 	"autograd.PaddingIdx":                autograd.PaddingIdx,
 	"autograd.PartOf":                    autograd.PartOf,
+	"autograd.PassWatchers":              autograd.PassWatchers,
 	"autograd.PosWeight":                 autograd.PosWeight,
 	"autograd.Put":                       autograd.Put,
 	"autograd.RWhereScalar":              autograd.RWhereScalar,
