@@ -168,7 +168,7 @@ func (st *steps) mayTakeBack(p *stepProgram) bool {
 		switch {
 		case q == p || q.slots == nil || q.alive() < p.alive():
 			return false
-		case st.epoch-q.used <= recentSteps && q.lost >= mostLost:
+		case st.expects(q) && q.lost >= mostLost:
 			return true
 		}
 		return st.epoch-q.used < st.epoch-p.used
@@ -266,7 +266,7 @@ func (a *Caching) without() uint64 {
 	return bytes
 }
 
-// shrinkArena gives back what no program of the last steps needs. What a step does not use that has little use for its plan goes when it is needed:
+// shrinkArena gives back what no program needs that is expected. What a step does not use that has little use for its plan goes when it is needed:
 // see reclaimArena. Caller holds a.mu and no shard.
 func (a *Caching) shrinkArena(sh *shard) error {
 	sh.mu.Lock()

@@ -15,6 +15,7 @@ type stepProgram struct {
 	stays    []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
 	brief    []brief // of those: how it has been since
 	used     uint32  // the last step that had these requests
+	away     uint32  // the longest time after which another one had them, in steps
 	proven   bool    // another step had them
 	needs    uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
 	had      uint64  // how much was reserved at once in the last step that had these requests and was not served
