@@ -75,7 +75,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 		return b, err
 	}
 	if !r.answer.outlives { // or it would be in the way of the steps to come
-		if b := r.shard.gapFor(r.size, smallLimit); b != nil {
+		if b := r.shard.gapFor(r.size, smallLimit, r.answer.until); b != nil {
 			return b, nil
 		}
 	}

@@ -12,9 +12,13 @@ import (
 func (st *steps) end() (settled bool) {
 	if st.last.program != nil {
 		st.last.program.mergeLate(&st.last)
+		st.firsts.keep(&st.last, st.last.program, st.epoch-1)
 	}
 	st.leave()
 	st.recognise()
+	if st.now.program != nil {
+		st.firsts.keep(&st.now, st.now.program, st.epoch)
+	}
 	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
 	st.insist()

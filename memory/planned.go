@@ -327,5 +327,6 @@ func (st *steps) stop() {
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	clear(st.renewed)
+	clear(st.firsts)
 	st.epoch += 2 // blocks that were recorded are of no step
 }
