@@ -237,8 +237,8 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 	}
 	exact, usual := *r.policy, r.policy
 	exact.largeSegment = min(exact.largeSegment, roundUp(r.size, largeRounding))
-	r.policy = &exact
-	defer func() { r.policy = usual }()
+	r.policy, r.inPages = &exact, true
+	defer func() { r.policy, r.inPages = usual, false }()
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err
 	}
