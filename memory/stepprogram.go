@@ -77,6 +77,7 @@ type placement struct {
 	until  []int32    // see stepProgram
 	pins   []pin      // where no block can go
 	room   uint64     // bytes that the arena has for other programs in turn
+	low    bool       // what is in use for long should lie low, see lower
 	done   chan struct{}
 	late   bool          // a step has waited for it in vain
 	took   time.Duration // when done is closed
