@@ -93,23 +93,23 @@ func (st *steps) noteNext(b *block, size uint64) {
 	b.entry, b.step = int32(n+1), st.epoch
 }
 
-// ended records that a block is free again: no stream uses it any more.
+// ended records that a block of this step is free again: no stream uses it any more.
 func (st *steps) ended(b *block) {
+	st.now.entries[b.entry-1].end = int32(len(st.now.entries))
+	b.entry = 0
+}
+
+// endedLate is ended for a block of an earlier step.
+func (st *steps) endedLate(b *block) {
 	i, at := int(b.entry)-1, int32(len(st.now.entries))
 	b.entry = 0
-	switch st.epoch - b.step {
-	case 0:
-		st.now.entries[i].end = at
-	case 1:
-		if i < len(st.last.entries) {
-			st.last.entries[i].end = int32(len(st.last.entries)) + at
-		}
-		st.firsts.freed(i, b.step)
-	default:
-		st.firsts.freed(i, b.step)
+	st.firsts.freed(i, b.step)
+	if st.epoch-b.step != 1 {
 		if i >= int(at) {
 			st.renewed[i] = b.size
 		}
+	} else if i < len(st.last.entries) {
+		st.last.entries[i].end = int32(len(st.last.entries)) + at
 	}
 }
 
