@@ -31,7 +31,7 @@ func (a *Caching) adopt() (bool, error) {
 	return some, errors.Join(errs...)
 }
 
-// adoptFrom is adopt for the plan of a stream. What is stitched together in use stays as it is.
+// adoptFrom is adopt for the plan of a stream. Of what is stitched together in use the pages stay in which blocks are, and those between.
 func (a *Caching) adoptFrom(sh *shard) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -43,6 +43,11 @@ func (a *Caching) adoptFrom(sh *shard) error {
 		used[b.slot.home] = true
 	}
 	err := a.dropStitches(sh, func(b *block) bool { return used[b] })
+	for _, s := range st.stitches {
+		if used[s.b] {
+			err = errors.Join(err, a.shorten(sh, s, live))
+		}
+	}
 	if st.arena.mapped != 0 {
 		a.adoptArena(sh, live)
 	}

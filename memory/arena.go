@@ -132,8 +132,8 @@ func (a *Caching) growArena(sh *shard, end, size uint64) error {
 // gapFor finds a place for a block that the plan has not made for it, in the arena and in what is borrowed, before the driver is asked for more: a step
 // that goes another way, or whose blocks are where those of the last one are, leaves them empty. It is the smallest gap between what is in use now. What the
 // plan expects later may find it taken, and is served in the same way; so that a small one in the middle does not keep large ones from their places, size
-// must be more than a least one. Caller holds a.mu and no shard.
-func (sh *shard) gapFor(size, least uint64) *block {
+// must be more than a least one. Of a block that is expected to be free when the step has had so many requests until is their number, and nothing is in its way before. Caller holds a.mu and no shard.
+func (sh *shard) gapFor(size, least uint64, until int32) *block {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
@@ -141,7 +141,7 @@ func (sh *shard) gapFor(size, least uint64) *block {
 		return nil
 	}
 	best := gap{size: unlimited}
-	live := st.live()
+	live := st.liveUntil(until)
 	if st.arena.mapped >= size {
 		best.look(live, st.arena.seg, nil, st.arena.seg.ptr, st.arena.mapped, size)
 	}
@@ -187,7 +187,7 @@ func (g *gap) look(live []*block, seg *segment, home *block, from device.Ptr, by
 	for _, b := range live {
 		if b.ptr >= from && b.ptr < end {
 			try(b.ptr)
-			at = b.ptr.Add(b.size)
+			at = max(at, b.ptr.Add(b.size))
 		}
 	}
 	try(end)
@@ -221,7 +221,7 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 	if a.plan == nil || a.beyond(r) {
 		return nil, nil
 	}
-	if b := r.shard.gapFor(r.size, 0); b != nil {
+	if b := r.shard.gapFor(r.size, 0, 0); b != nil {
 		return b, nil
 	}
 	// An arena has small pages, where those of expandable segments are as large as a segment.
@@ -230,15 +230,15 @@ func (a *Caching) besideArenas(r *request) (*block, error) {
 			if err := a.growArena(sh, end, r.size); err != nil {
 				return nil, err
 			}
-			if b := sh.gapFor(r.size, 0); b != nil {
+			if b := sh.gapFor(r.size, 0, 0); b != nil {
 				return b, nil
 			}
 		}
 	}
 	exact, usual := *r.policy, r.policy
 	exact.largeSegment = min(exact.largeSegment, roundUp(r.size, largeRounding))
-	r.policy = &exact
-	defer func() { r.policy = usual }()
+	r.policy, r.inPages = &exact, true
+	defer func() { r.policy, r.inPages = usual, false }()
 	if b, err := a.attempt(r); b != nil || err != nil {
 		return b, err
 	}

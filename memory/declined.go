@@ -6,12 +6,13 @@ package memory
 // answer is what a plan has said to a request that it does not serve, for the case that it fails.
 type answer struct {
 	epoch    uint32
-	count    *int // that it was counted in; nil for none
-	next     int  // which slot was expected before it,
-	after    int  // and after it
-	entries  int  // how many requests the step had had
-	first    bool // it was the one at which placements were put in force
-	outlives bool // its block outlives the step
+	count    *int  // that it was counted in; nil for none
+	next     int   // which slot was expected before it,
+	after    int   // and after it
+	entries  int   // how many requests the step had had
+	first    bool  // it was the one at which placements were put in force
+	outlives bool  // its block outlives the step
+	until    int32 // its block is expected to be free when the step has had so many requests; 0 if nothing is known of that
 }
 
 // decline counts a request that is not served.

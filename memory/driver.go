@@ -20,6 +20,9 @@ type Driver interface {
 // because of the limit (the driver is not asked then), or because the device is full. Caller holds a.mu.
 func (a *Caching) attempt(r *request) (*block, error) {
 	size := r.policy.segmentSize(r.size)
+	if d, ok := a.expands(r); ok && r.inPages {
+		_, size = a.growth(d, r)
+	}
 	if pool := r.shard.pool; pool != nil && pool.overLimit(size) {
 		r.overLimit = true
 		return nil, nil

@@ -15,6 +15,7 @@ type request struct {
 	size      uint64       // rounded: the block's size
 	site      journal.Site // of the call, for the history
 	answer    answer       // of the plan, if there is one
+	inPages   bool         // the limit counts what it takes of expandable segments, as it does for arenas, and not a segment
 	overLimit bool         // the last attempt failed because of the limit
 	releases  releases     // what it had to give back on the way
 	wanted    uint64       // of one that failed: bytes that the device must have for it
@@ -75,7 +76,7 @@ func (a *Caching) grow(r *request) (*block, error) {
 		return b, err
 	}
 	if !r.answer.outlives { // or it would be in the way of the steps to come
-		if b := r.shard.gapFor(r.size, smallLimit); b != nil {
+		if b := r.shard.gapFor(r.size, smallLimit, r.answer.until); b != nil {
 			return b, nil
 		}
 	}

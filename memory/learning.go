@@ -12,9 +12,13 @@ import (
 func (st *steps) end() (settled bool) {
 	if st.last.program != nil {
 		st.last.program.mergeLate(&st.last)
+		st.firsts.keep(&st.last, st.last.program, st.epoch-1)
 	}
 	st.leave()
 	st.recognise()
+	if st.now.program != nil {
+		st.firsts.keep(&st.now, st.now.program, st.epoch)
+	}
 	st.takeStock(st.served <= st.missed+st.unknown+st.refused)
 	settled = st.settle()
 	st.insist()
@@ -153,6 +157,7 @@ func (st *steps) recognise() {
 	for k, p := range st.programs { // the last one used first, which most steps are
 		if p.has(r) {
 			st.proves(p)
+			p.away = max(p.away, st.epoch-p.used)
 			r.program, p.used = p, st.epoch
 			p.merge(r)
 			st.use(k)
@@ -194,31 +199,40 @@ func (st *steps) unproven() (n int) {
 	return n
 }
 
-// enough is how large the arena must be for the programs of the last steps.
+// longestAway is for how many steps at most the arena is kept for a program.
+const longestAway = 1024
+
+// expects reports whether a program is taken to come back, and the arena kept for it: it was there lately, or not twice as long ago as it has stayed away before.
+// So one that comes every so many steps finds its memory there, and one that comes no more has none after as many again.
+func (st *steps) expects(p *stepProgram) bool {
+	return st.epoch-p.used <= max(recentSteps, min(2*p.away, longestAway))
+}
+
+// enough is how large the arena must be for the programs that are expected.
 func (st *steps) enough() (size uint64) {
 	for _, p := range st.programs {
-		if st.epoch-p.used <= recentSteps {
+		if st.expects(p) {
 			size = max(size, p.size)
 		}
 	}
 	return size
 }
 
-// roomBeside is how large the arena is for the programs of the last steps that have places, but for p.
+// roomBeside is how large the arena is for the programs that are expected and have places, but for p.
 func (st *steps) roomBeside(p *stepProgram) (size uint64) {
 	for _, q := range st.programs {
-		if q != p && q.slots != nil && st.epoch-q.used <= recentSteps {
+		if q != p && q.slots != nil && st.expects(q) {
 			size = max(size, q.size)
 		}
 	}
 	return size
 }
 
-// aliveInTurn is how much p, or one of the programs of the last steps that have places, has alive at once, in bytes: what they share is kept for the one that needs most.
+// aliveInTurn is how much p, or one of the programs that are expected and have places, has alive at once, in bytes: what they share is kept for the one that needs most.
 func (st *steps) aliveInTurn(p *stepProgram) uint64 {
 	bytes := p.alive()
 	for _, q := range st.programs {
-		if q.slots != nil && st.epoch-q.used <= recentSteps {
+		if q.slots != nil && st.expects(q) {
 			bytes = max(bytes, q.alive())
 		}
 	}

@@ -168,7 +168,7 @@ func (st *steps) mayTakeBack(p *stepProgram) bool {
 		switch {
 		case q == p || q.slots == nil || q.alive() < p.alive():
 			return false
-		case st.epoch-q.used <= recentSteps && q.lost >= mostLost:
+		case st.expects(q) && q.lost >= mostLost:
 			return true
 		}
 		return st.epoch-q.used < st.epoch-p.used
@@ -202,6 +202,7 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	}
 	pl := &placement{like: sh.steps.agree(p, homes), shared: sh.steps.heed(p), until: sh.steps.until(p), pins: sh.steps.pins(), room: sh.steps.roomBeside(p), done: make(chan struct{})}
 	sh.mu.Unlock()
+	pl.low = a.othersStep(sh)
 	q, index := p.problemWith(pl.until)
 	p.placed, p.dirty = pl, false
 	sh.steps.counts.Placed++
@@ -212,6 +213,19 @@ func (a *Caching) place(sh *shard, p *stepProgram) error {
 	}
 	go a.plan.compute(p.placed, q, index, homes, page, improve)
 	return nil
+}
+
+// othersStep reports whether other streams have steps that are known, too. Caller holds a.mu and no shard.
+func (a *Caching) othersStep(but *shard) (some bool) {
+	for _, sh := range *a.shards.Load() {
+		if sh == but || sh.steps == nil {
+			continue
+		}
+		sh.mu.Lock()
+		some = some || len(sh.steps.programs) != 0
+		sh.mu.Unlock()
+	}
+	return some
 }
 
 // mostImprove is how long a placement is improved that a step waits for, if PlanWait gives it twice as much.
@@ -266,7 +280,7 @@ func (a *Caching) without() uint64 {
 	return bytes
 }
 
-// shrinkArena gives back what no program of the last steps needs. What a step does not use that has little use for its plan goes when it is needed:
+// shrinkArena gives back what no program needs that is expected. What a step does not use that has little use for its plan goes when it is needed:
 // see reclaimArena. Caller holds a.mu and no shard.
 func (a *Caching) shrinkArena(sh *shard) error {
 	sh.mu.Lock()
@@ -358,8 +372,12 @@ func computePlacement(pl *placement, q plan.Problem, index []int, homes []home, 
 		k = lodged(nil)
 		pl.places = k.pack(nil)
 	}
-	if pl.err == nil && len(pl.shared) != 0 {
+	switch {
+	case pl.err != nil:
+	case len(pl.shared) != 0:
 		pl.places = k.packBelow(pl.shared, pl.places)
+	case pl.low && len(pl.pins) == 0:
+		k.lower(&pl.places)
 	}
 }
 

@@ -40,7 +40,8 @@ func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(
 // PlanStats says how a plan does. All are sums over all steps and streams, but for those that say what is now.
 //
 // Bound and Size are the most that one of the last 16 steps has. Of a step they are sums over the streams on which it was served: Bound of what each of them has alive
-// at once in planned blocks. Streams that are at their fullest at different times of a step have less alive together. Arena is the sum over all streams.
+// at once in planned blocks. Streams that are at their fullest at different times of a step have less alive together. Arena is the sum over all streams. It is
+// more than Size where memory is kept for steps that come more seldom.
 type PlanStats struct {
 	Steps    int    // that were begun
 	Served   uint64 // requests that were given the place of the plan
@@ -106,7 +107,7 @@ const (
 	firstPart   = 256   // of what a step needs, a request is for before it begins
 	firstParts  = 64    // and all of them
 	mostNew     = 6     // programs of a stream that no step has followed yet
-	recentSteps = 16    // an arena is as large as the programs of so many steps need
+	recentSteps = 16    // an arena is as large as the programs of so many steps need, and those that come more seldom: see expects
 )
 
 // Step ends a step and begins the next. The first request of the step waits at most 50 ms for the placement of what was learned; a longer one is in force from
@@ -326,5 +327,6 @@ func (st *steps) stop() {
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	clear(st.renewed)
+	clear(st.firsts)
 	st.epoch += 2 // blocks that were recorded are of no step
 }

@@ -197,7 +197,11 @@ func (sh *shard) complete(b *block) {
 	sh.drop(b) // by its own size: before it grows
 	b.requested = 0
 	if b.entry != 0 {
-		sh.steps.ended(b)
+		if st := sh.steps; b.step == st.epoch { // nearly always
+			st.ended(b)
+		} else {
+			st.endedLate(b)
+		}
 	}
 	if b.slot != nil {
 		sh.steps.vacate(b)

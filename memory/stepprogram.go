@@ -11,19 +11,21 @@ import (
 // program is a step that was learned: its requests, how long each block lives, and, once it was placed, where each one goes.
 type stepProgram struct {
 	sizes    []uint64
-	ends     []int32 // as in entry, the latest seen; 0 if not known
-	stays    []bool  // blocks that live until the same request of the next step, or longer: they are no part of the plan
-	brief    []brief // of those: how it has been since
-	used     uint32  // the last step that had these requests
-	proven   bool    // another step had them
-	needs    uint64  // how much would be reserved with the placement in force. It is not while a step takes less without it
-	had      uint64  // how much was reserved at once in the last step that had these requests and was not served
-	seizes   int     // steps in which it had memory that others have places in, as it has none
-	insists  bool    // it is to have places in the arena, whatever becomes of others
-	lost     int     // times that its places were taken back, lately,
-	lostIn   uint32  // the last time in this step,
-	waitsFor uint32  // and for so many steps it has no others
-	least    uint64  // how much of what is placed is alive at once, if measured; see alive
+	ends     []int32   // as in entry, the latest seen; 0 if not known
+	stays    []bool    // blocks that live until the same request of the next step, or longer: they are no part of the plan
+	brief    []brief   // of those: how it has been since
+	seconds  []seconds // and of those that were asked for beside an older one
+	used     uint32    // the last step that had these requests
+	away     uint32    // the longest time after which another one had them, in steps
+	proven   bool      // another step had them
+	needs    uint64    // how much would be reserved with the placement in force. It is not while a step takes less without it
+	had      uint64    // how much was reserved at once in the last step that had these requests and was not served
+	seizes   int       // steps in which it had memory that others have places in, as it has none
+	insists  bool      // it is to have places in the arena, whatever becomes of others
+	lost     int       // times that its places were taken back, lately,
+	lostIn   uint32    // the last time in this step,
+	waitsFor uint32    // and for so many steps it has no others
+	least    uint64    // how much of what is placed is alive at once, if measured; see alive
 	measured bool
 	dirty    bool // lifetimes have changed since it was placed
 	stale    bool // its slots are of lifetimes before, as those of now, around so many pins, needed too much
@@ -75,6 +77,7 @@ type placement struct {
 	until  []int32    // see stepProgram
 	pins   []pin      // where no block can go
 	room   uint64     // bytes that the arena has for other programs in turn
+	low    bool       // what is in use for long should lie low, see lower
 	done   chan struct{}
 	late   bool          // a step has waited for it in vain
 	took   time.Duration // when done is closed
@@ -103,7 +106,7 @@ func hashSizes(entries []entry) uint64 {
 
 // learn makes a program of a recording.
 func learn(r *stepRecord) *stepProgram {
-	p := &stepProgram{sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), brief: make([]brief, len(r.entries)), dirty: true}
+	p := &stepProgram{sizes: make([]uint64, len(r.entries)), ends: make([]int32, len(r.entries)), stays: make([]bool, len(r.entries)), brief: make([]brief, len(r.entries)), seconds: make([]seconds, len(r.entries)), dirty: true}
 	for i, e := range r.entries {
 		p.sizes[i] = e.size
 	}
@@ -168,6 +171,9 @@ func (p *stepProgram) lived(i int, e entry, over bool) {
 	switch {
 	case e.renewed:
 	case p.stays[i]:
+		if e.second && !over {
+			p.seconds[i].lived(e.end, n)
+		}
 		if p.brief[i].again(e.end, n) {
 			p.stays[i], p.ends[i] = false, p.brief[i].end
 			p.changed()

@@ -35,9 +35,10 @@ type steps struct {
 
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
 
-	stopped  bool     // no step has begun yet, or the plan is closed; then blocks of it may be in use
-	renewed  renewals // what this step has given back of those before the last
-	arranged uint64   // how often slots were made or forgotten: who releases the lock finds others then
+	stopped  bool        // no step has begun yet, or the plan is closed; then blocks of it may be in use
+	renewed  renewals    // what this step has given back of those before the last
+	firsts   firstBlocks // in use
+	arranged uint64      // how often slots were made or forgotten: who releases the lock finds others then
 
 	served, outside, missed, refused, unknown int    // requests of this step
 	answer                                    answer // to the last one that was looked at by serve
@@ -46,7 +47,7 @@ type steps struct {
 
 // newSteps records nothing until a step begins.
 func newSteps(sh *shard) *steps {
-	return &steps{sh: sh, epoch: 1, stopped: true, renewed: renewals{}}
+	return &steps{sh: sh, epoch: 1, stopped: true, renewed: renewals{}, firsts: firstBlocks{}}
 }
 
 // mostRequests is how many requests of a step are recorded. A step with more is not learned: its end may have been forgotten.
@@ -65,6 +66,7 @@ type entry struct {
 	size    uint64
 	end     int32
 	renewed bool // it comes in place of an older block, see renewals
+	second  bool // it comes beside an older block, see firstBlocks
 }
 
 // note records a block that is handed out for a request of a size.
@@ -72,8 +74,9 @@ func (st *steps) note(b *block, size uint64) {
 	if st.stopped || len(st.now.entries) == mostRequests {
 		return
 	}
-	st.now.entries = append(st.now.entries, entry{size: size, renewed: st.renewed.has(len(st.now.entries), size)})
-	b.entry, b.step = int32(len(st.now.entries)), st.epoch
+	n := len(st.now.entries)
+	st.now.entries = append(st.now.entries, entry{size: size, renewed: st.renewed.has(n, size), second: st.firsts.has(n, size)})
+	b.entry, b.step = int32(n+1), st.epoch
 }
 
 // noteNext is note for what serveNext serves: a step of a program is not too long to be recorded, and nothing came in place of an older block.
@@ -90,21 +93,23 @@ func (st *steps) noteNext(b *block, size uint64) {
 	b.entry, b.step = int32(n+1), st.epoch
 }
 
-// ended records that a block is free again: no stream uses it any more.
+// ended records that a block of this step is free again: no stream uses it any more.
 func (st *steps) ended(b *block) {
+	st.now.entries[b.entry-1].end = int32(len(st.now.entries))
+	b.entry = 0
+}
+
+// endedLate is ended for a block of an earlier step.
+func (st *steps) endedLate(b *block) {
 	i, at := int(b.entry)-1, int32(len(st.now.entries))
 	b.entry = 0
-	switch st.epoch - b.step {
-	case 0:
-		st.now.entries[i].end = at
-	case 1:
-		if i < len(st.last.entries) {
-			st.last.entries[i].end = int32(len(st.last.entries)) + at
-		}
-	default:
+	st.firsts.freed(i, b.step)
+	if st.epoch-b.step != 1 {
 		if i >= int(at) {
 			st.renewed[i] = b.size
 		}
+	} else if i < len(st.last.entries) {
+		st.last.entries[i].end = int32(len(st.last.entries)) + at
 	}
 }
 
@@ -135,7 +140,10 @@ func (st *steps) serve(size uint64) *slot {
 	st.next = i + 1
 	s := &p.slots[i]
 	if s.b == nil || st.renewed.has(i, size) {
-		st.answer.outlives = true
+		st.answer.outlives, st.answer.until = true, 0
+		if x := &p.seconds[i]; x.goes() && st.firsts.has(i, size) {
+			st.answer.outlives, st.answer.until = false, x.end
+		}
 		return st.decline(&st.outside)
 	}
 	if !st.vacant(p, s) {
@@ -300,6 +308,22 @@ func (st *steps) live() []*block {
 			if s := &st.program.slots[i]; t.taken() && !s.left {
 				list = append(list, s.b)
 			}
+		}
+	}
+	slices.SortFunc(list, compareAddress)
+	return list
+}
+
+// liveUntil is live, and the places that the step needs before it has had so many requests.
+func (st *steps) liveUntil(requests int32) []*block {
+	list := st.live()
+	if st.program == nil || requests == 0 {
+		return list
+	}
+	p := st.program
+	for i := st.next; i < min(int(requests), len(p.slots)); i++ {
+		if s := &p.slots[i]; s.b != nil && !s.turn.taken() {
+			list = append(list, s.b)
 		}
 	}
 	slices.SortFunc(list, compareAddress)

@@ -277,11 +277,7 @@ func (a *Caching) dropStitch(sh *shard, s *stitch) error {
 	at := max(s.from, s.own)
 	var err error
 	s.from, err = seg.vm.unmap(s.from, s.to)
-	if gone := had - s.left(); gone != 0 {
-		a.dev.NumDeviceFree++
-		a.countReserved(sh, largePool, -int64(gone))
-		sh.noteSegment(journal.SegmentUnmap, seg, at, gone, a.behalf)
-	}
+	a.bookUnstitched(sh, seg, at, had-s.left())
 	if err != nil {
 		return err
 	}
@@ -290,6 +286,57 @@ func (a *Caching) dropStitch(sh *shard, s *stitch) error {
 	}
 	st.stitches = slices.DeleteFunc(st.stitches, func(x *stitch) bool { return x == s })
 	return nil
+}
+
+// shorten gives the pages of a stitch back that are before and behind its blocks in use, which are among live, by address. Caller holds a.mu and the shard.
+func (a *Caching) shorten(sh *shard, s *stitch, live []*block) error {
+	seg, had := s.b.seg, s.left()
+	vm, from, to := seg.vm, s.to, s.from
+	for _, b := range live {
+		if b.slot.home == s.b {
+			from, to = min(from, b.ptr), max(to, b.ptr.Add(b.size))
+		}
+	}
+	from, to = seg.ptr.Add(uint64(from-seg.ptr)/vm.page*vm.page), seg.ptr.Add(roundUp(uint64(to-seg.ptr), vm.page))
+	if from == s.from && to == s.to {
+		return nil
+	}
+	if err := a.waitFor(sh); err != nil {
+		return err
+	}
+	end := min(s.to, s.own.Add(s.pages)) // of its own memory
+	var err error
+	for s.to > to && err == nil { // from the end: what is mapped stays one range
+		if err = vm.driver.Unmap(s.to.Add(-vm.page), vm.page); err == nil {
+			s.to = s.to.Add(-vm.page)
+		}
+	}
+	now := s.left()
+	a.bookUnstitched(sh, seg, end.Add(-(had - now)), had-now)
+	if err == nil {
+		at := max(s.from, s.own)
+		s.from, err = vm.unmap(s.from, from)
+		a.bookUnstitched(sh, seg, at, now-s.left())
+	}
+	if s.from >= s.own {
+		s.head = pageEnd{}
+	}
+	if s.to <= s.own.Add(s.pages) {
+		s.tail = pageEnd{}
+	}
+	first, last := max(s.b.ptr, s.from), min(s.b.ptr.Add(s.b.size), s.to)
+	s.b.ptr, s.b.size = first, uint64(last-first)
+	return err
+}
+
+// bookUnstitched counts what a stitch has given back of its own memory. Caller holds a.mu and the shard.
+func (a *Caching) bookUnstitched(sh *shard, seg *segment, at device.Ptr, bytes uint64) {
+	if bytes == 0 {
+		return
+	}
+	a.dev.NumDeviceFree++
+	a.countReserved(sh, largePool, -int64(bytes))
+	sh.noteSegment(journal.SegmentUnmap, seg, at, bytes, a.behalf)
 }
 
 // dropStitches gives back the stitches that no program needs. It does nothing in a capture, when pages cannot be unmapped. Caller holds a.mu and

@@ -15,6 +15,7 @@ type stitchProgram struct {
 	*rig
 	plan *Plan
 	kept []Block
+	left int // calls of the driver until one fails, in shortOfMemory; 0 for none
 }
 
 func newStitchProgram(t *testing.T) *stitchProgram {
@@ -130,4 +131,79 @@ func reservedBy(s Snapshot) (sum uint64) {
 		sum += seg.TotalSize
 	}
 	return sum
+}
+
+// shortOfMemory ends a step in which a small block lies in a stitch with one that is larger than all that the limit leaves beside the others, and calls f before that is freed.
+func (s *stitchProgram) shortOfMemory(large, small uint64, f func(err error)) {
+	step := func(limited bool) {
+		require.NoError(s.t, s.plan.Step())
+		s.free(s.alloc(large, 0))
+		x := s.alloc(small, 0)
+		if limited {
+			st := x.b.shard.steps
+			require.NotNil(s.t, st.stitchOf(x.b.slot.home), "%d %d", large, small)
+			s.a.SetMemoryLimit(s.a.allocatedBytes() + large + 17*mib) // of those that stay each has a page or two
+			s.dev.Inject(func(c sim.Call) error {
+				if s.left--; s.left == 0 {
+					return fmt.Errorf("injected in %v", c.Kind)
+				}
+				return nil
+			})
+			y, err := s.tryAlloc(large, 0)
+			s.dev.Inject(nil)
+			f(err)
+			if err == nil {
+				s.free(y)
+			}
+			s.a.SetMemoryLimit(0)
+		}
+		s.free(x)
+	}
+	for i := range 5 {
+		step(i == 3)
+	}
+}
+
+// stitchSizes are sizes of a large block and a small one that lie in one stitch.
+var stitchSizes = [][2]uint64{{35 * mib, 3 * mib}, {34*mib + 512*kib, 5 * mib}, {21*mib + 900*kib, 2*mib + 700*kib}, {50 * mib, mib}}
+
+// A request that would fail has the pages of a stitch of which a small part is in use.
+func TestStitch_GivesUpWhatIsNotInUse(t *testing.T) {
+	for _, sizes := range stitchSizes {
+		s := newStitchProgram(t)
+		s.shortOfMemory(sizes[0], sizes[1], func(err error) {
+			require.NoError(t, err, "%d", sizes)
+			require.EqualValues(t, s.reserved(), s.dev.Calls().BytesNow)
+			require.EqualValues(t, s.reserved(), reservedBy(s.a.SnapshotInPieces()))
+		})
+		s.free(s.kept...)
+		require.NoError(t, s.plan.Close())
+		s.empty()
+		require.Zero(t, s.reserved())
+	}
+}
+
+// So it is where a call of the driver fails meanwhile, but for the request.
+func TestStitch_GivesUpWhatTheDriverTakes(t *testing.T) {
+	for n := 1; ; n++ {
+		s := newStitchProgram(t)
+		s.left = n
+		s.shortOfMemory(stitchSizes[0][0], stitchSizes[0][1], func(err error) {
+			if err != nil && !errors.Is(err, ErrOutOfMemory) {
+				require.ErrorContains(t, err, "injected in ", "call %d", n)
+			}
+			require.EqualValues(t, s.reserved(), s.dev.Calls().BytesNow, "call %d", n)
+			require.EqualValues(t, s.reserved(), reservedBy(s.a.SnapshotInPieces()), "call %d", n)
+		})
+		s.free(s.kept...)
+		require.NoError(t, s.plan.Close())
+		for range 2 { // once more for what the driver refused
+			s.empty()
+		}
+		require.Zero(t, s.reserved(), "call %d", n)
+		if s.left > 0 {
+			require.Greater(t, n, 20)
+			return
+		}
+	}
 }
