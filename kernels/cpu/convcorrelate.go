@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -106,7 +107,7 @@ func (c *correlation) compute() {
 	c.begin()
 	slices := c.slices()
 	if groups := min(slices, correlateGroups, correlateGroupSums/len(c.sums)); groups > 1 {
-		c.inGroups(slices, groups)
+		c.inGroups(slices, 1<<(bits.Len(uint(groups))-1)) // a number that two processors, or four, share evenly
 	} else {
 		c.add(0, slices)
 	}
