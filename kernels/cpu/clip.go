@@ -32,10 +32,8 @@ func clipFactor[T float](c *op.Call) T {
 }
 
 func scaleBy[T float](v operands[T], factor *T) {
-	if f := *factor; f != 1 {
-		for i, x := range v[0] {
-			v[0][i] = x * f
-		}
+	if *factor != 1 {
+		scaleSlice(v[0], v[0], *factor)
 	}
 }
 
@@ -136,8 +134,12 @@ func norm[T float](x []T, p float64) float64 {
 	var a [4]float64
 	switch {
 	case p == 2:
-		n := len(x) &^ 3
-		for i := 0; i < n; i += 4 {
+		n, i := len(x)&^3, 0
+		if narrow, ok := any(x).([]float32); ok && n > 0 && vector.squareSums != nil {
+			a[0], a[1], a[2], a[3] = vector.squareSums(n, &narrow[0])
+			i = n
+		}
+		for ; i < n; i += 4 {
 			b, c, d, e := float64(x[i]), float64(x[i+1]), float64(x[i+2]), float64(x[i+3])
 			a[0] += float64(b * b)
 			a[1] += float64(c * c)

@@ -88,6 +88,8 @@ type vectorLoops struct {
 	dot    func(n int, a, b *float32) float64
 	expSum func(n int, dst, a *float32, shift float32) float64
 
+	squareSums func(n int, v *float32) (a, b, c, d float64) // multiples of 4: every fourth element goes to the same sum
+
 	// blocks, multiples of 4
 	philox func(n int, dst *uint32, key, first uint64, s uint32)
 }

@@ -43,6 +43,9 @@ func reluGradAVX2(n int, dst, a, b *float32)
 func sumAVX2(n int, v *float32) float64
 
 //go:noescape
+func squareSumsAVX2(n int, v *float32) (a, b, c, d float64)
+
+//go:noescape
 func prodAVX2(n int, v *float32) float64
 
 //go:noescape
@@ -401,7 +404,7 @@ func init() {
 		add:       addAVX2, sub: subAVX2, mul: mulAVX2, div: divAVX2, maximum: maximumAVX2, minimum: minimumAVX2,
 		addScalar: addScalarAVX2, mulScalar: mulScalarAVX2, divScalar: divScalarAVX2,
 		relu: reluAVX2, reluGrad: reluGradAVX2,
-		sum: sumAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
+		sum: sumAVX2, squareSums: squareSumsAVX2, prod: prodAVX2, mergeSum: mergeSumAVX2, max: maxAVX2, min: minAVX2,
 		mergeSums: mergeSumsAVX2, mergeProds: mergeProdsAVX2, mergeMaxes: mergeMaxesAVX2, mergeMins: mergeMinsAVX2, mergeMaxesWide: mergeMaxesFloat64AVX2, mergeMinsWide: mergeMinsFloat64AVX2,
 		sumRows: sumRowsAVX2, maxRows: maxRowsAVX2, minRows: minRowsAVX2,
 		evenOdd: evenOddAVX2, mergeMax: mergeMaxAVX2, mergeMin: mergeMinAVX2,

@@ -44,6 +44,23 @@ loop:
 	VZEROUPPER
 	RET
 
+// func squareSumsAVX2(n int, v *float32) (a, b, c, d float64)
+TEXT ·squareSumsAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), CX
+	MOVQ v+8(FP), SI
+	VXORPD Y0, Y0, Y0
+
+loop:
+	VCVTPS2PD (SI), Y1
+	VMULPD Y1, Y1, Y1
+	VADDPD Y1, Y0, Y0
+	ADDQ $16, SI
+	SUBQ $4, CX
+	JNZ  loop
+	VMOVUPD Y0, a+16(FP)
+	VZEROUPPER
+	RET
+
 // func sumAVX2(n int, v *float32) float64
 // n is a multiple of 16. Registers: Y0 to Y3 sixteen sums in float64, of float32 sums of four elements that are 16 apart.
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
