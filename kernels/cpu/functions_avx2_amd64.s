@@ -26,1863 +26,1871 @@ DATA vectorConstants<>+80(SB)/4, $0x00000002
 DATA vectorConstants<>+84(SB)/4, $0x00000002
 DATA vectorConstants<>+88(SB)/4, $0x00000002
 DATA vectorConstants<>+92(SB)/4, $0x00000002
-DATA vectorConstants<>+96(SB)/4, $0x0000007f
-DATA vectorConstants<>+100(SB)/4, $0x0000007f
-DATA vectorConstants<>+104(SB)/4, $0x0000007f
-DATA vectorConstants<>+108(SB)/4, $0x0000007f
-DATA vectorConstants<>+112(SB)/4, $0x0000007f
-DATA vectorConstants<>+116(SB)/4, $0x0000007f
-DATA vectorConstants<>+120(SB)/4, $0x0000007f
-DATA vectorConstants<>+124(SB)/4, $0x0000007f
-DATA vectorConstants<>+128(SB)/4, $0x000000bf
-DATA vectorConstants<>+132(SB)/4, $0x000000bf
-DATA vectorConstants<>+136(SB)/4, $0x000000bf
-DATA vectorConstants<>+140(SB)/4, $0x000000bf
-DATA vectorConstants<>+144(SB)/4, $0x000000bf
-DATA vectorConstants<>+148(SB)/4, $0x000000bf
-DATA vectorConstants<>+152(SB)/4, $0x000000bf
-DATA vectorConstants<>+156(SB)/4, $0x000000bf
-DATA vectorConstants<>+160(SB)/4, $0x00800000
-DATA vectorConstants<>+164(SB)/4, $0x00800000
-DATA vectorConstants<>+168(SB)/4, $0x00800000
-DATA vectorConstants<>+172(SB)/4, $0x00800000
-DATA vectorConstants<>+176(SB)/4, $0x00800000
-DATA vectorConstants<>+180(SB)/4, $0x00800000
-DATA vectorConstants<>+184(SB)/4, $0x00800000
-DATA vectorConstants<>+188(SB)/4, $0x00800000
-DATA vectorConstants<>+192(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+196(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+200(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+204(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+208(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+212(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+216(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+220(SB)/4, $0x1ecc422a
-DATA vectorConstants<>+224(SB)/4, $0x1f800000
-DATA vectorConstants<>+228(SB)/4, $0x1f800000
-DATA vectorConstants<>+232(SB)/4, $0x1f800000
-DATA vectorConstants<>+236(SB)/4, $0x1f800000
-DATA vectorConstants<>+240(SB)/4, $0x1f800000
-DATA vectorConstants<>+244(SB)/4, $0x1f800000
-DATA vectorConstants<>+248(SB)/4, $0x1f800000
-DATA vectorConstants<>+252(SB)/4, $0x1f800000
-DATA vectorConstants<>+256(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+260(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+264(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+268(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+272(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+276(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+280(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+284(SB)/4, $0x2b8cbccc
-DATA vectorConstants<>+288(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+292(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+296(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+300(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+304(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+308(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+312(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+316(SB)/4, $0x3124d8b5
-DATA vectorConstants<>+320(SB)/4, $0x32a57060
-DATA vectorConstants<>+324(SB)/4, $0x32a57060
-DATA vectorConstants<>+328(SB)/4, $0x32a57060
-DATA vectorConstants<>+332(SB)/4, $0x32a57060
-DATA vectorConstants<>+336(SB)/4, $0x32a57060
-DATA vectorConstants<>+340(SB)/4, $0x32a57060
-DATA vectorConstants<>+344(SB)/4, $0x32a57060
-DATA vectorConstants<>+348(SB)/4, $0x32a57060
-DATA vectorConstants<>+352(SB)/4, $0x33800000
-DATA vectorConstants<>+356(SB)/4, $0x33800000
-DATA vectorConstants<>+360(SB)/4, $0x33800000
-DATA vectorConstants<>+364(SB)/4, $0x33800000
-DATA vectorConstants<>+368(SB)/4, $0x33800000
-DATA vectorConstants<>+372(SB)/4, $0x33800000
-DATA vectorConstants<>+376(SB)/4, $0x33800000
-DATA vectorConstants<>+380(SB)/4, $0x33800000
-DATA vectorConstants<>+384(SB)/4, $0x363d0adb
-DATA vectorConstants<>+388(SB)/4, $0x363d0adb
-DATA vectorConstants<>+392(SB)/4, $0x363d0adb
-DATA vectorConstants<>+396(SB)/4, $0x363d0adb
-DATA vectorConstants<>+400(SB)/4, $0x363d0adb
-DATA vectorConstants<>+404(SB)/4, $0x363d0adb
-DATA vectorConstants<>+408(SB)/4, $0x363d0adb
-DATA vectorConstants<>+412(SB)/4, $0x363d0adb
-DATA vectorConstants<>+416(SB)/4, $0x369a84fc
-DATA vectorConstants<>+420(SB)/4, $0x369a84fc
-DATA vectorConstants<>+424(SB)/4, $0x369a84fc
-DATA vectorConstants<>+428(SB)/4, $0x369a84fc
-DATA vectorConstants<>+432(SB)/4, $0x369a84fc
-DATA vectorConstants<>+436(SB)/4, $0x369a84fc
-DATA vectorConstants<>+440(SB)/4, $0x369a84fc
-DATA vectorConstants<>+444(SB)/4, $0x369a84fc
-DATA vectorConstants<>+448(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+452(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+456(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+460(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+464(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+468(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+472(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+476(SB)/4, $0x37aeb8ef
-DATA vectorConstants<>+480(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+484(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+488(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+492(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+496(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+500(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+504(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+508(SB)/4, $0x37ccf5ce
-DATA vectorConstants<>+512(SB)/4, $0x38a4b519
-DATA vectorConstants<>+516(SB)/4, $0x38a4b519
-DATA vectorConstants<>+520(SB)/4, $0x38a4b519
-DATA vectorConstants<>+524(SB)/4, $0x38a4b519
-DATA vectorConstants<>+528(SB)/4, $0x38a4b519
-DATA vectorConstants<>+532(SB)/4, $0x38a4b519
-DATA vectorConstants<>+536(SB)/4, $0x38a4b519
-DATA vectorConstants<>+540(SB)/4, $0x38a4b519
-DATA vectorConstants<>+544(SB)/4, $0x39148daf
-DATA vectorConstants<>+548(SB)/4, $0x39148daf
-DATA vectorConstants<>+552(SB)/4, $0x39148daf
-DATA vectorConstants<>+556(SB)/4, $0x39148daf
-DATA vectorConstants<>+560(SB)/4, $0x39148daf
-DATA vectorConstants<>+564(SB)/4, $0x39148daf
-DATA vectorConstants<>+568(SB)/4, $0x39148daf
-DATA vectorConstants<>+572(SB)/4, $0x39148daf
-DATA vectorConstants<>+576(SB)/4, $0x3920afe5
-DATA vectorConstants<>+580(SB)/4, $0x3920afe5
-DATA vectorConstants<>+584(SB)/4, $0x3920afe5
-DATA vectorConstants<>+588(SB)/4, $0x3920afe5
-DATA vectorConstants<>+592(SB)/4, $0x3920afe5
-DATA vectorConstants<>+596(SB)/4, $0x3920afe5
-DATA vectorConstants<>+600(SB)/4, $0x3920afe5
-DATA vectorConstants<>+604(SB)/4, $0x3920afe5
-DATA vectorConstants<>+608(SB)/4, $0x394eea24
-DATA vectorConstants<>+612(SB)/4, $0x394eea24
-DATA vectorConstants<>+616(SB)/4, $0x394eea24
-DATA vectorConstants<>+620(SB)/4, $0x394eea24
-DATA vectorConstants<>+624(SB)/4, $0x394eea24
-DATA vectorConstants<>+628(SB)/4, $0x394eea24
-DATA vectorConstants<>+632(SB)/4, $0x394eea24
-DATA vectorConstants<>+636(SB)/4, $0x394eea24
-DATA vectorConstants<>+640(SB)/4, $0x394fff49
-DATA vectorConstants<>+644(SB)/4, $0x394fff49
-DATA vectorConstants<>+648(SB)/4, $0x394fff49
-DATA vectorConstants<>+652(SB)/4, $0x394fff49
-DATA vectorConstants<>+656(SB)/4, $0x394fff49
-DATA vectorConstants<>+660(SB)/4, $0x394fff49
-DATA vectorConstants<>+664(SB)/4, $0x394fff49
-DATA vectorConstants<>+668(SB)/4, $0x394fff49
-DATA vectorConstants<>+672(SB)/4, $0x3a249bed
-DATA vectorConstants<>+676(SB)/4, $0x3a249bed
-DATA vectorConstants<>+680(SB)/4, $0x3a249bed
-DATA vectorConstants<>+684(SB)/4, $0x3a249bed
-DATA vectorConstants<>+688(SB)/4, $0x3a249bed
-DATA vectorConstants<>+692(SB)/4, $0x3a249bed
-DATA vectorConstants<>+696(SB)/4, $0x3a249bed
-DATA vectorConstants<>+700(SB)/4, $0x3a249bed
-DATA vectorConstants<>+704(SB)/4, $0x3a336612
-DATA vectorConstants<>+708(SB)/4, $0x3a336612
-DATA vectorConstants<>+712(SB)/4, $0x3a336612
-DATA vectorConstants<>+716(SB)/4, $0x3a336612
-DATA vectorConstants<>+720(SB)/4, $0x3a336612
-DATA vectorConstants<>+724(SB)/4, $0x3a336612
-DATA vectorConstants<>+728(SB)/4, $0x3a336612
-DATA vectorConstants<>+732(SB)/4, $0x3a336612
-DATA vectorConstants<>+736(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+740(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+744(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+748(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+752(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+756(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+760(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+764(SB)/4, $0x3a6ccfad
-DATA vectorConstants<>+768(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+772(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+776(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+780(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+784(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+788(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+792(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+796(SB)/4, $0x3aaf849a
-DATA vectorConstants<>+800(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+804(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+808(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+812(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+816(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+820(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+824(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+828(SB)/4, $0x3ab511e8
-DATA vectorConstants<>+832(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+836(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+840(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+844(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+848(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+852(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+856(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+860(SB)/4, $0x3ab6a7b0
-DATA vectorConstants<>+864(SB)/4, $0x3b25601f
-DATA vectorConstants<>+868(SB)/4, $0x3b25601f
-DATA vectorConstants<>+872(SB)/4, $0x3b25601f
-DATA vectorConstants<>+876(SB)/4, $0x3b25601f
-DATA vectorConstants<>+880(SB)/4, $0x3b25601f
-DATA vectorConstants<>+884(SB)/4, $0x3b25601f
-DATA vectorConstants<>+888(SB)/4, $0x3b25601f
-DATA vectorConstants<>+892(SB)/4, $0x3b25601f
-DATA vectorConstants<>+896(SB)/4, $0x3b883128
-DATA vectorConstants<>+900(SB)/4, $0x3b883128
-DATA vectorConstants<>+904(SB)/4, $0x3b883128
-DATA vectorConstants<>+908(SB)/4, $0x3b883128
-DATA vectorConstants<>+912(SB)/4, $0x3b883128
-DATA vectorConstants<>+916(SB)/4, $0x3b883128
-DATA vectorConstants<>+920(SB)/4, $0x3b883128
-DATA vectorConstants<>+924(SB)/4, $0x3b883128
-DATA vectorConstants<>+928(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+932(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+936(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+940(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+944(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+948(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+952(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+956(SB)/4, $0x3baa02d9
-DATA vectorConstants<>+960(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+964(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+968(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+972(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+976(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+980(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+984(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+988(SB)/4, $0x3bb1d968
-DATA vectorConstants<>+992(SB)/4, $0x3c08839d
-DATA vectorConstants<>+996(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1000(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1004(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1008(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1012(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1016(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1020(SB)/4, $0x3c08839d
-DATA vectorConstants<>+1024(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1028(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1032(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1036(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1040(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1044(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1048(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1052(SB)/4, $0x3c08889a
-DATA vectorConstants<>+1056(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1060(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1064(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1068(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1072(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1076(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1080(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1084(SB)/4, $0x3c08899b
-DATA vectorConstants<>+1088(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1092(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1096(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1100(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1104(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1108(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1112(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1116(SB)/4, $0x3c091d10
-DATA vectorConstants<>+1120(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1124(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1128(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1132(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1136(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1140(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1144(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1148(SB)/4, $0x3c09fad7
-DATA vectorConstants<>+1152(SB)/4, $0x3c175232
-DATA vectorConstants<>+1156(SB)/4, $0x3c175232
-DATA vectorConstants<>+1160(SB)/4, $0x3c175232
-DATA vectorConstants<>+1164(SB)/4, $0x3c175232
-DATA vectorConstants<>+1168(SB)/4, $0x3c175232
-DATA vectorConstants<>+1172(SB)/4, $0x3c175232
-DATA vectorConstants<>+1176(SB)/4, $0x3c175232
-DATA vectorConstants<>+1180(SB)/4, $0x3c175232
-DATA vectorConstants<>+1184(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1188(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1192(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1196(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1200(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1204(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1208(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1212(SB)/4, $0x3c1d96fd
-DATA vectorConstants<>+1216(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1220(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1224(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1228(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1232(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1236(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1240(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1244(SB)/4, $0x3c32d320
-DATA vectorConstants<>+1248(SB)/4, $0x3c507085
-DATA vectorConstants<>+1252(SB)/4, $0x3c507085
-DATA vectorConstants<>+1256(SB)/4, $0x3c507085
-DATA vectorConstants<>+1260(SB)/4, $0x3c507085
-DATA vectorConstants<>+1264(SB)/4, $0x3c507085
-DATA vectorConstants<>+1268(SB)/4, $0x3c507085
-DATA vectorConstants<>+1272(SB)/4, $0x3c507085
-DATA vectorConstants<>+1276(SB)/4, $0x3c507085
-DATA vectorConstants<>+1280(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1284(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1288(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1292(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1296(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1300(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1304(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1308(SB)/4, $0x3ca80728
-DATA vectorConstants<>+1312(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1316(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1320(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1324(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1328(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1332(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1336(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1340(SB)/4, $0x3cac9e84
-DATA vectorConstants<>+1344(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1348(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1352(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1356(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1360(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1364(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1368(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1372(SB)/4, $0x3cc6141e
-DATA vectorConstants<>+1376(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1380(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1384(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1388(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1392(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1396(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1400(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1404(SB)/4, $0x3ce8546b
-DATA vectorConstants<>+1408(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1412(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1416(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1420(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1424(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1428(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1432(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1436(SB)/4, $0x3d2aaa73
-DATA vectorConstants<>+1440(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1444(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1448(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1452(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1456(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1460(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1464(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1468(SB)/4, $0x3d2aaaa5
-DATA vectorConstants<>+1472(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1476(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1480(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1484(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1488(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1492(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1496(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1500(SB)/4, $0x3d2aac79
-DATA vectorConstants<>+1504(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1508(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1512(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1516(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1520(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1524(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1528(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1532(SB)/4, $0x3d2cb694
-DATA vectorConstants<>+1536(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1540(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1544(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1548(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1552(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1556(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1560(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1564(SB)/4, $0x3d3a3f25
-DATA vectorConstants<>+1568(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1572(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1576(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1580(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1584(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1588(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1592(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1596(SB)/4, $0x3d5e13be
-DATA vectorConstants<>+1600(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1604(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1608(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1612(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1616(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1620(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1624(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1628(SB)/4, $0x3d6357bd
-DATA vectorConstants<>+1632(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1636(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1640(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1644(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1648(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1652(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1656(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1660(SB)/4, $0x3d6d64eb
-DATA vectorConstants<>+1664(SB)/4, $0x3d922279
-DATA vectorConstants<>+1668(SB)/4, $0x3d922279
-DATA vectorConstants<>+1672(SB)/4, $0x3d922279
-DATA vectorConstants<>+1676(SB)/4, $0x3d922279
-DATA vectorConstants<>+1680(SB)/4, $0x3d922279
-DATA vectorConstants<>+1684(SB)/4, $0x3d922279
-DATA vectorConstants<>+1688(SB)/4, $0x3d922279
-DATA vectorConstants<>+1692(SB)/4, $0x3d922279
-DATA vectorConstants<>+1696(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1700(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1704(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1708(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1712(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1716(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1720(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1724(SB)/4, $0x3d9980f2
-DATA vectorConstants<>+1728(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1732(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1736(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1740(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1744(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1748(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1752(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1756(SB)/4, $0x3da32f49
-DATA vectorConstants<>+1760(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1764(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1768(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1772(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1776(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1780(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1784(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1788(SB)/4, $0x3dd6485f
-DATA vectorConstants<>+1792(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1796(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1800(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1804(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1808(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1812(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1816(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1820(SB)/4, $0x3ddda2a4
-DATA vectorConstants<>+1824(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1828(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1832(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1836(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1840(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1844(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1848(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1852(SB)/4, $0x3de04cfe
-DATA vectorConstants<>+1856(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1860(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1864(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1868(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1872(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1876(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1880(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1884(SB)/4, $0x3de7167c
-DATA vectorConstants<>+1888(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1892(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1896(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1900(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1904(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1908(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1912(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1916(SB)/4, $0x3e0375d4
-DATA vectorConstants<>+1920(SB)/4, $0x3e072797
-DATA vectorConstants<>+1924(SB)/4, $0x3e072797
-DATA vectorConstants<>+1928(SB)/4, $0x3e072797
-DATA vectorConstants<>+1932(SB)/4, $0x3e072797
-DATA vectorConstants<>+1936(SB)/4, $0x3e072797
-DATA vectorConstants<>+1940(SB)/4, $0x3e072797
-DATA vectorConstants<>+1944(SB)/4, $0x3e072797
-DATA vectorConstants<>+1948(SB)/4, $0x3e072797
-DATA vectorConstants<>+1952(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1956(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1960(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1964(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1968(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1972(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1976(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1980(SB)/4, $0x3e0882e8
-DATA vectorConstants<>+1984(SB)/4, $0x3e088693
-DATA vectorConstants<>+1988(SB)/4, $0x3e088693
-DATA vectorConstants<>+1992(SB)/4, $0x3e088693
-DATA vectorConstants<>+1996(SB)/4, $0x3e088693
-DATA vectorConstants<>+2000(SB)/4, $0x3e088693
-DATA vectorConstants<>+2004(SB)/4, $0x3e088693
-DATA vectorConstants<>+2008(SB)/4, $0x3e088693
-DATA vectorConstants<>+2012(SB)/4, $0x3e088693
-DATA vectorConstants<>+2016(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2020(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2024(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2028(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2032(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2036(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2040(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2044(SB)/4, $0x3e14423e
-DATA vectorConstants<>+2048(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2052(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2056(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2060(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2064(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2068(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2072(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2076(SB)/4, $0x3e2aaa49
-DATA vectorConstants<>+2080(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2084(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2088(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2092(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2096(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2100(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2104(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2108(SB)/4, $0x3e2aaaaa
-DATA vectorConstants<>+2112(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2116(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2120(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2124(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2128(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2132(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2136(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2140(SB)/4, $0x3e2aaaab
-DATA vectorConstants<>+2144(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2148(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2152(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2156(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2160(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2164(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2168(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2172(SB)/4, $0x3e2aaae4
-DATA vectorConstants<>+2176(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2180(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2184(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2188(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2192(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2196(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2200(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2204(SB)/4, $0x3e4cb4d8
-DATA vectorConstants<>+2208(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2212(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2216(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2220(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2224(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2228(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2232(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2236(SB)/4, $0x3e4cc8ff
-DATA vectorConstants<>+2240(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2244(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2248(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2252(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2256(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2260(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2264(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2268(SB)/4, $0x3e5b33b6
-DATA vectorConstants<>+2272(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2276(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2280(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2284(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2288(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2292(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2296(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2300(SB)/4, $0x3e75fdee
-DATA vectorConstants<>+2304(SB)/4, $0x3e800000
-DATA vectorConstants<>+2308(SB)/4, $0x3e800000
-DATA vectorConstants<>+2312(SB)/4, $0x3e800000
-DATA vectorConstants<>+2316(SB)/4, $0x3e800000
-DATA vectorConstants<>+2320(SB)/4, $0x3e800000
-DATA vectorConstants<>+2324(SB)/4, $0x3e800000
-DATA vectorConstants<>+2328(SB)/4, $0x3e800000
-DATA vectorConstants<>+2332(SB)/4, $0x3e800000
-DATA vectorConstants<>+2336(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2340(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2344(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2348(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2352(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2356(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2360(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2364(SB)/4, $0x3e81e0ed
-DATA vectorConstants<>+2368(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2372(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2376(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2380(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2384(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2388(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2392(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2396(SB)/4, $0x3e9a2000
-DATA vectorConstants<>+2400(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2404(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2408(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2412(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2416(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2420(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2424(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2428(SB)/4, $0x3eaaaabf
-DATA vectorConstants<>+2432(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2436(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2440(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2444(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2448(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2452(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2456(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2460(SB)/4, $0x3eaaaad2
-DATA vectorConstants<>+2464(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2468(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2472(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2476(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2480(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2484(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2488(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2492(SB)/4, $0x3ede5bd9
-DATA vectorConstants<>+2496(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2500(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2504(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2508(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2512(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2516(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2520(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2524(SB)/4, $0x3ee8676f
-DATA vectorConstants<>+2528(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2532(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2536(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2540(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2544(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2548(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2552(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2556(SB)/4, $0x3efffffe
-DATA vectorConstants<>+2560(SB)/4, $0x3f000000
-DATA vectorConstants<>+2564(SB)/4, $0x3f000000
-DATA vectorConstants<>+2568(SB)/4, $0x3f000000
-DATA vectorConstants<>+2572(SB)/4, $0x3f000000
-DATA vectorConstants<>+2576(SB)/4, $0x3f000000
-DATA vectorConstants<>+2580(SB)/4, $0x3f000000
-DATA vectorConstants<>+2584(SB)/4, $0x3f000000
-DATA vectorConstants<>+2588(SB)/4, $0x3f000000
-DATA vectorConstants<>+2592(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2596(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2600(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2604(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2608(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2612(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2616(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2620(SB)/4, $0x3f0ccccd
-DATA vectorConstants<>+2624(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2628(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2632(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2636(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2640(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2644(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2648(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2652(SB)/4, $0x3f19999a
-DATA vectorConstants<>+2656(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2660(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2664(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2668(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2672(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2676(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2680(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2684(SB)/4, $0x3f22268f
-DATA vectorConstants<>+2688(SB)/4, $0x3f317218
-DATA vectorConstants<>+2692(SB)/4, $0x3f317218
-DATA vectorConstants<>+2696(SB)/4, $0x3f317218
-DATA vectorConstants<>+2700(SB)/4, $0x3f317218
-DATA vectorConstants<>+2704(SB)/4, $0x3f317218
-DATA vectorConstants<>+2708(SB)/4, $0x3f317218
-DATA vectorConstants<>+2712(SB)/4, $0x3f317218
-DATA vectorConstants<>+2716(SB)/4, $0x3f317218
-DATA vectorConstants<>+2720(SB)/4, $0x3f318000
-DATA vectorConstants<>+2724(SB)/4, $0x3f318000
-DATA vectorConstants<>+2728(SB)/4, $0x3f318000
-DATA vectorConstants<>+2732(SB)/4, $0x3f318000
-DATA vectorConstants<>+2736(SB)/4, $0x3f318000
-DATA vectorConstants<>+2740(SB)/4, $0x3f318000
-DATA vectorConstants<>+2744(SB)/4, $0x3f318000
-DATA vectorConstants<>+2748(SB)/4, $0x3f318000
-DATA vectorConstants<>+2752(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2756(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2760(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2764(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2768(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2772(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2776(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2780(SB)/4, $0x3f34e773
-DATA vectorConstants<>+2784(SB)/4, $0x3f400000
-DATA vectorConstants<>+2788(SB)/4, $0x3f400000
-DATA vectorConstants<>+2792(SB)/4, $0x3f400000
-DATA vectorConstants<>+2796(SB)/4, $0x3f400000
-DATA vectorConstants<>+2800(SB)/4, $0x3f400000
-DATA vectorConstants<>+2804(SB)/4, $0x3f400000
-DATA vectorConstants<>+2808(SB)/4, $0x3f400000
-DATA vectorConstants<>+2812(SB)/4, $0x3f400000
-DATA vectorConstants<>+2816(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2820(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2824(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2828(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2832(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2836(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2840(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2844(SB)/4, $0x3f490fdb
-DATA vectorConstants<>+2848(SB)/4, $0x3f800000
-DATA vectorConstants<>+2852(SB)/4, $0x3f800000
-DATA vectorConstants<>+2856(SB)/4, $0x3f800000
-DATA vectorConstants<>+2860(SB)/4, $0x3f800000
-DATA vectorConstants<>+2864(SB)/4, $0x3f800000
-DATA vectorConstants<>+2868(SB)/4, $0x3f800000
-DATA vectorConstants<>+2872(SB)/4, $0x3f800000
-DATA vectorConstants<>+2876(SB)/4, $0x3f800000
-DATA vectorConstants<>+2880(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2884(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2888(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2892(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2896(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2900(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2904(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2908(SB)/4, $0x3f86ea84
-DATA vectorConstants<>+2912(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2916(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2920(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2924(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2928(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2932(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2936(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2940(SB)/4, $0x3f906ebb
-DATA vectorConstants<>+2944(SB)/4, $0x3f909313
-DATA vectorConstants<>+2948(SB)/4, $0x3f909313
-DATA vectorConstants<>+2952(SB)/4, $0x3f909313
-DATA vectorConstants<>+2956(SB)/4, $0x3f909313
-DATA vectorConstants<>+2960(SB)/4, $0x3f909313
-DATA vectorConstants<>+2964(SB)/4, $0x3f909313
-DATA vectorConstants<>+2968(SB)/4, $0x3f909313
-DATA vectorConstants<>+2972(SB)/4, $0x3f909313
-DATA vectorConstants<>+2976(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+2980(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+2984(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+2988(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+2992(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+2996(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+3000(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+3004(SB)/4, $0x3fb8aa3b
-DATA vectorConstants<>+3008(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3012(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3016(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3020(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3024(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3028(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3032(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3036(SB)/4, $0x3fc90fdb
-DATA vectorConstants<>+3040(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3044(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3048(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3052(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3056(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3060(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3064(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3068(SB)/4, $0x3fcc422a
-DATA vectorConstants<>+3072(SB)/4, $0x40000000
-DATA vectorConstants<>+3076(SB)/4, $0x40000000
-DATA vectorConstants<>+3080(SB)/4, $0x40000000
-DATA vectorConstants<>+3084(SB)/4, $0x40000000
-DATA vectorConstants<>+3088(SB)/4, $0x40000000
-DATA vectorConstants<>+3092(SB)/4, $0x40000000
-DATA vectorConstants<>+3096(SB)/4, $0x40000000
-DATA vectorConstants<>+3100(SB)/4, $0x40000000
-DATA vectorConstants<>+3104(SB)/4, $0x40200000
-DATA vectorConstants<>+3108(SB)/4, $0x40200000
-DATA vectorConstants<>+3112(SB)/4, $0x40200000
-DATA vectorConstants<>+3116(SB)/4, $0x40200000
-DATA vectorConstants<>+3120(SB)/4, $0x40200000
-DATA vectorConstants<>+3124(SB)/4, $0x40200000
-DATA vectorConstants<>+3128(SB)/4, $0x40200000
-DATA vectorConstants<>+3132(SB)/4, $0x40200000
-DATA vectorConstants<>+3136(SB)/4, $0x40400000
-DATA vectorConstants<>+3140(SB)/4, $0x40400000
-DATA vectorConstants<>+3144(SB)/4, $0x40400000
-DATA vectorConstants<>+3148(SB)/4, $0x40400000
-DATA vectorConstants<>+3152(SB)/4, $0x40400000
-DATA vectorConstants<>+3156(SB)/4, $0x40400000
-DATA vectorConstants<>+3160(SB)/4, $0x40400000
-DATA vectorConstants<>+3164(SB)/4, $0x40400000
-DATA vectorConstants<>+3168(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3172(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3176(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3180(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3184(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3188(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3192(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3196(SB)/4, $0x40490fdb
-DATA vectorConstants<>+3200(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3204(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3208(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3212(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3216(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3220(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3224(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3228(SB)/4, $0x407ccccd
-DATA vectorConstants<>+3232(SB)/4, $0x40800000
-DATA vectorConstants<>+3236(SB)/4, $0x40800000
-DATA vectorConstants<>+3240(SB)/4, $0x40800000
-DATA vectorConstants<>+3244(SB)/4, $0x40800000
-DATA vectorConstants<>+3248(SB)/4, $0x40800000
-DATA vectorConstants<>+3252(SB)/4, $0x40800000
-DATA vectorConstants<>+3256(SB)/4, $0x40800000
-DATA vectorConstants<>+3260(SB)/4, $0x40800000
-DATA vectorConstants<>+3264(SB)/4, $0x40a00000
-DATA vectorConstants<>+3268(SB)/4, $0x40a00000
-DATA vectorConstants<>+3272(SB)/4, $0x40a00000
-DATA vectorConstants<>+3276(SB)/4, $0x40a00000
-DATA vectorConstants<>+3280(SB)/4, $0x40a00000
-DATA vectorConstants<>+3284(SB)/4, $0x40a00000
-DATA vectorConstants<>+3288(SB)/4, $0x40a00000
-DATA vectorConstants<>+3292(SB)/4, $0x40a00000
-DATA vectorConstants<>+3296(SB)/4, $0x40c00000
-DATA vectorConstants<>+3300(SB)/4, $0x40c00000
-DATA vectorConstants<>+3304(SB)/4, $0x40c00000
-DATA vectorConstants<>+3308(SB)/4, $0x40c00000
-DATA vectorConstants<>+3312(SB)/4, $0x40c00000
-DATA vectorConstants<>+3316(SB)/4, $0x40c00000
-DATA vectorConstants<>+3320(SB)/4, $0x40c00000
-DATA vectorConstants<>+3324(SB)/4, $0x40c00000
-DATA vectorConstants<>+3328(SB)/4, $0x41200000
-DATA vectorConstants<>+3332(SB)/4, $0x41200000
-DATA vectorConstants<>+3336(SB)/4, $0x41200000
-DATA vectorConstants<>+3340(SB)/4, $0x41200000
-DATA vectorConstants<>+3344(SB)/4, $0x41200000
-DATA vectorConstants<>+3348(SB)/4, $0x41200000
-DATA vectorConstants<>+3352(SB)/4, $0x41200000
-DATA vectorConstants<>+3356(SB)/4, $0x41200000
-DATA vectorConstants<>+3360(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3364(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3368(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3372(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3376(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3380(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3384(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3388(SB)/4, $0x4124cccd
-DATA vectorConstants<>+3392(SB)/4, $0x41400000
-DATA vectorConstants<>+3396(SB)/4, $0x41400000
-DATA vectorConstants<>+3400(SB)/4, $0x41400000
-DATA vectorConstants<>+3404(SB)/4, $0x41400000
-DATA vectorConstants<>+3408(SB)/4, $0x41400000
-DATA vectorConstants<>+3412(SB)/4, $0x41400000
-DATA vectorConstants<>+3416(SB)/4, $0x41400000
-DATA vectorConstants<>+3420(SB)/4, $0x41400000
-DATA vectorConstants<>+3424(SB)/4, $0x4169999a
-DATA vectorConstants<>+3428(SB)/4, $0x4169999a
-DATA vectorConstants<>+3432(SB)/4, $0x4169999a
-DATA vectorConstants<>+3436(SB)/4, $0x4169999a
-DATA vectorConstants<>+3440(SB)/4, $0x4169999a
-DATA vectorConstants<>+3444(SB)/4, $0x4169999a
-DATA vectorConstants<>+3448(SB)/4, $0x4169999a
-DATA vectorConstants<>+3452(SB)/4, $0x4169999a
-DATA vectorConstants<>+3456(SB)/4, $0x41b80000
-DATA vectorConstants<>+3460(SB)/4, $0x41b80000
-DATA vectorConstants<>+3464(SB)/4, $0x41b80000
-DATA vectorConstants<>+3468(SB)/4, $0x41b80000
-DATA vectorConstants<>+3472(SB)/4, $0x41b80000
-DATA vectorConstants<>+3476(SB)/4, $0x41b80000
-DATA vectorConstants<>+3480(SB)/4, $0x41b80000
-DATA vectorConstants<>+3484(SB)/4, $0x41b80000
-DATA vectorConstants<>+3488(SB)/4, $0x42b20000
-DATA vectorConstants<>+3492(SB)/4, $0x42b20000
-DATA vectorConstants<>+3496(SB)/4, $0x42b20000
-DATA vectorConstants<>+3500(SB)/4, $0x42b20000
-DATA vectorConstants<>+3504(SB)/4, $0x42b20000
-DATA vectorConstants<>+3508(SB)/4, $0x42b20000
-DATA vectorConstants<>+3512(SB)/4, $0x42b20000
-DATA vectorConstants<>+3516(SB)/4, $0x42b20000
-DATA vectorConstants<>+3520(SB)/4, $0x42b40000
-DATA vectorConstants<>+3524(SB)/4, $0x42b40000
-DATA vectorConstants<>+3528(SB)/4, $0x42b40000
-DATA vectorConstants<>+3532(SB)/4, $0x42b40000
-DATA vectorConstants<>+3536(SB)/4, $0x42b40000
-DATA vectorConstants<>+3540(SB)/4, $0x42b40000
-DATA vectorConstants<>+3544(SB)/4, $0x42b40000
-DATA vectorConstants<>+3548(SB)/4, $0x42b40000
-DATA vectorConstants<>+3552(SB)/4, $0x42f00000
-DATA vectorConstants<>+3556(SB)/4, $0x42f00000
-DATA vectorConstants<>+3560(SB)/4, $0x42f00000
-DATA vectorConstants<>+3564(SB)/4, $0x42f00000
-DATA vectorConstants<>+3568(SB)/4, $0x42f00000
-DATA vectorConstants<>+3572(SB)/4, $0x42f00000
-DATA vectorConstants<>+3576(SB)/4, $0x42f00000
-DATA vectorConstants<>+3580(SB)/4, $0x42f00000
-DATA vectorConstants<>+3584(SB)/4, $0x43000000
-DATA vectorConstants<>+3588(SB)/4, $0x43000000
-DATA vectorConstants<>+3592(SB)/4, $0x43000000
-DATA vectorConstants<>+3596(SB)/4, $0x43000000
-DATA vectorConstants<>+3600(SB)/4, $0x43000000
-DATA vectorConstants<>+3604(SB)/4, $0x43000000
-DATA vectorConstants<>+3608(SB)/4, $0x43000000
-DATA vectorConstants<>+3612(SB)/4, $0x43000000
-DATA vectorConstants<>+3616(SB)/4, $0x43010000
-DATA vectorConstants<>+3620(SB)/4, $0x43010000
-DATA vectorConstants<>+3624(SB)/4, $0x43010000
-DATA vectorConstants<>+3628(SB)/4, $0x43010000
-DATA vectorConstants<>+3632(SB)/4, $0x43010000
-DATA vectorConstants<>+3636(SB)/4, $0x43010000
-DATA vectorConstants<>+3640(SB)/4, $0x43010000
-DATA vectorConstants<>+3644(SB)/4, $0x43010000
-DATA vectorConstants<>+3648(SB)/4, $0x4a800000
-DATA vectorConstants<>+3652(SB)/4, $0x4a800000
-DATA vectorConstants<>+3656(SB)/4, $0x4a800000
-DATA vectorConstants<>+3660(SB)/4, $0x4a800000
-DATA vectorConstants<>+3664(SB)/4, $0x4a800000
-DATA vectorConstants<>+3668(SB)/4, $0x4a800000
-DATA vectorConstants<>+3672(SB)/4, $0x4a800000
-DATA vectorConstants<>+3676(SB)/4, $0x4a800000
-DATA vectorConstants<>+3680(SB)/4, $0x4b000000
-DATA vectorConstants<>+3684(SB)/4, $0x4b000000
-DATA vectorConstants<>+3688(SB)/4, $0x4b000000
-DATA vectorConstants<>+3692(SB)/4, $0x4b000000
-DATA vectorConstants<>+3696(SB)/4, $0x4b000000
-DATA vectorConstants<>+3700(SB)/4, $0x4b000000
-DATA vectorConstants<>+3704(SB)/4, $0x4b000000
-DATA vectorConstants<>+3708(SB)/4, $0x4b000000
-DATA vectorConstants<>+3712(SB)/4, $0x4c800000
-DATA vectorConstants<>+3716(SB)/4, $0x4c800000
-DATA vectorConstants<>+3720(SB)/4, $0x4c800000
-DATA vectorConstants<>+3724(SB)/4, $0x4c800000
-DATA vectorConstants<>+3728(SB)/4, $0x4c800000
-DATA vectorConstants<>+3732(SB)/4, $0x4c800000
-DATA vectorConstants<>+3736(SB)/4, $0x4c800000
-DATA vectorConstants<>+3740(SB)/4, $0x4c800000
-DATA vectorConstants<>+3744(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3748(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3752(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3756(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3760(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3764(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3768(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3772(SB)/4, $0x7f7fffff
-DATA vectorConstants<>+3776(SB)/4, $0x7f800000
-DATA vectorConstants<>+3780(SB)/4, $0x7f800000
-DATA vectorConstants<>+3784(SB)/4, $0x7f800000
-DATA vectorConstants<>+3788(SB)/4, $0x7f800000
-DATA vectorConstants<>+3792(SB)/4, $0x7f800000
-DATA vectorConstants<>+3796(SB)/4, $0x7f800000
-DATA vectorConstants<>+3800(SB)/4, $0x7f800000
-DATA vectorConstants<>+3804(SB)/4, $0x7f800000
-DATA vectorConstants<>+3808(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3812(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3816(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3820(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3824(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3828(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3832(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3836(SB)/4, $0x7fc00000
-DATA vectorConstants<>+3840(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3844(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3848(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3852(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3856(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3860(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3864(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3868(SB)/4, $0x7fffffff
-DATA vectorConstants<>+3872(SB)/4, $0x80000000
-DATA vectorConstants<>+3876(SB)/4, $0x80000000
-DATA vectorConstants<>+3880(SB)/4, $0x80000000
-DATA vectorConstants<>+3884(SB)/4, $0x80000000
-DATA vectorConstants<>+3888(SB)/4, $0x80000000
-DATA vectorConstants<>+3892(SB)/4, $0x80000000
-DATA vectorConstants<>+3896(SB)/4, $0x80000000
-DATA vectorConstants<>+3900(SB)/4, $0x80000000
-DATA vectorConstants<>+3904(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3908(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3912(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3916(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3920(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3924(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3928(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3932(SB)/4, $0xb22d91af
-DATA vectorConstants<>+3936(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3940(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3944(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3948(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3952(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3956(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3960(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3964(SB)/4, $0xb2ef0965
-DATA vectorConstants<>+3968(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3972(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3976(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3980(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3984(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3988(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3992(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+3996(SB)/4, $0xb2fa5193
-DATA vectorConstants<>+4000(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4004(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4008(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4012(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4016(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4020(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4024(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4028(SB)/4, $0xb33bbd2e
-DATA vectorConstants<>+4032(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4036(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4040(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4044(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4048(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4052(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4056(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4060(SB)/4, $0xb342bc9b
-DATA vectorConstants<>+4064(SB)/4, $0xb9250045
-DATA vectorConstants<>+4068(SB)/4, $0xb9250045
-DATA vectorConstants<>+4072(SB)/4, $0xb9250045
-DATA vectorConstants<>+4076(SB)/4, $0xb9250045
-DATA vectorConstants<>+4080(SB)/4, $0xb9250045
-DATA vectorConstants<>+4084(SB)/4, $0xb9250045
-DATA vectorConstants<>+4088(SB)/4, $0xb9250045
-DATA vectorConstants<>+4092(SB)/4, $0xb9250045
-DATA vectorConstants<>+4096(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4100(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4104(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4108(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4112(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4116(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4120(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4124(SB)/4, $0xb9316c59
-DATA vectorConstants<>+4128(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4132(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4136(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4140(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4144(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4148(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4152(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4156(SB)/4, $0xb94ca1f1
-DATA vectorConstants<>+4160(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4164(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4168(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4172(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4176(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4180(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4184(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4188(SB)/4, $0xb95e8083
-DATA vectorConstants<>+4192(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4196(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4200(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4204(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4208(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4212(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4216(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4220(SB)/4, $0xb9a31141
-DATA vectorConstants<>+4224(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4228(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4232(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4236(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4240(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4244(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4248(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4252(SB)/4, $0xb9e22c8a
-DATA vectorConstants<>+4256(SB)/4, $0xba09d149
-DATA vectorConstants<>+4260(SB)/4, $0xba09d149
-DATA vectorConstants<>+4264(SB)/4, $0xba09d149
-DATA vectorConstants<>+4268(SB)/4, $0xba09d149
-DATA vectorConstants<>+4272(SB)/4, $0xba09d149
-DATA vectorConstants<>+4276(SB)/4, $0xba09d149
-DATA vectorConstants<>+4280(SB)/4, $0xba09d149
-DATA vectorConstants<>+4284(SB)/4, $0xba09d149
-DATA vectorConstants<>+4288(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4292(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4296(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4300(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4304(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4308(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4312(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4316(SB)/4, $0xba51fb80
-DATA vectorConstants<>+4320(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4324(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4328(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4332(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4336(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4340(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4344(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4348(SB)/4, $0xbab6061a
-DATA vectorConstants<>+4352(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4356(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4360(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4364(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4368(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4372(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4376(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4380(SB)/4, $0xbad1d63f
-DATA vectorConstants<>+4384(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4388(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4392(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4396(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4400(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4404(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4408(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4412(SB)/4, $0xbaeb17de
-DATA vectorConstants<>+4416(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4420(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4424(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4428(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4432(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4436(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4440(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4444(SB)/4, $0xbb0e0f11
-DATA vectorConstants<>+4448(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4452(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4456(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4460(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4464(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4468(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4472(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4476(SB)/4, $0xbb96c984
-DATA vectorConstants<>+4480(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4484(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4488(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4492(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4496(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4500(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4504(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4508(SB)/4, $0xbb9d6527
-DATA vectorConstants<>+4512(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4516(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4520(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4524(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4528(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4532(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4536(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4540(SB)/4, $0xbbcd9826
-DATA vectorConstants<>+4544(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4548(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4552(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4556(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4560(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4564(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4568(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4572(SB)/4, $0xbc863c0c
-DATA vectorConstants<>+4576(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4580(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4584(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4588(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4592(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4596(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4600(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4604(SB)/4, $0xbcaae275
-DATA vectorConstants<>+4608(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4612(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4616(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4620(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4624(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4628(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4632(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4636(SB)/4, $0xbccd75d8
-DATA vectorConstants<>+4640(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4644(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4648(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4652(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4656(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4660(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4664(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4668(SB)/4, $0xbcdbfc87
-DATA vectorConstants<>+4672(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4676(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4680(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4684(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4688(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4692(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4696(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4700(SB)/4, $0xbcff68a3
-DATA vectorConstants<>+4704(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4708(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4712(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4716(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4720(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4724(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4728(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4732(SB)/4, $0xbd38a05c
-DATA vectorConstants<>+4736(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4740(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4744(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4748(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4752(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4756(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4760(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4764(SB)/4, $0xbd5c943d
-DATA vectorConstants<>+4768(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4772(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4776(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4780(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4784(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4788(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4792(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4796(SB)/4, $0xbdac1a46
-DATA vectorConstants<>+4800(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4804(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4808(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4812(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4816(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4820(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4824(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4828(SB)/4, $0xbe06c547
-DATA vectorConstants<>+4832(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4836(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4840(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4844(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4848(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4852(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4856(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4860(SB)/4, $0xbe1210da
-DATA vectorConstants<>+4864(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4868(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4872(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4876(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4880(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4884(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4888(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4892(SB)/4, $0xbe2a77ee
-DATA vectorConstants<>+4896(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4900(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4904(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4908(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4912(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4916(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4920(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4924(SB)/4, $0xbe2aaaa3
-DATA vectorConstants<>+4928(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4932(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4936(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4940(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4944(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4948(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4952(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4956(SB)/4, $0xbe2f5d65
-DATA vectorConstants<>+4960(SB)/4, $0xbe800020
-DATA vectorConstants<>+4964(SB)/4, $0xbe800020
-DATA vectorConstants<>+4968(SB)/4, $0xbe800020
-DATA vectorConstants<>+4972(SB)/4, $0xbe800020
-DATA vectorConstants<>+4976(SB)/4, $0xbe800020
-DATA vectorConstants<>+4980(SB)/4, $0xbe800020
-DATA vectorConstants<>+4984(SB)/4, $0xbe800020
-DATA vectorConstants<>+4988(SB)/4, $0xbe800020
-DATA vectorConstants<>+4992(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+4996(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5000(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5004(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5008(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5012(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5016(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5020(SB)/4, $0xbeaaaa9f
-DATA vectorConstants<>+5024(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5028(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5032(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5036(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5040(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5044(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5048(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5052(SB)/4, $0xbeaaaaa5
-DATA vectorConstants<>+5056(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5060(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5064(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5068(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5072(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5076(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5080(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5084(SB)/4, $0xbec0939f
-DATA vectorConstants<>+5088(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5092(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5096(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5100(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5104(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5108(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5112(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5116(SB)/4, $0xbede0ce1
-DATA vectorConstants<>+5120(SB)/4, $0xbf000000
-DATA vectorConstants<>+5124(SB)/4, $0xbf000000
-DATA vectorConstants<>+5128(SB)/4, $0xbf000000
-DATA vectorConstants<>+5132(SB)/4, $0xbf000000
-DATA vectorConstants<>+5136(SB)/4, $0xbf000000
-DATA vectorConstants<>+5140(SB)/4, $0xbf000000
-DATA vectorConstants<>+5144(SB)/4, $0xbf000000
-DATA vectorConstants<>+5148(SB)/4, $0xbf000000
-DATA vectorConstants<>+5152(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5156(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5160(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5164(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5168(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5172(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5176(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5180(SB)/4, $0xbf255ddd
-DATA vectorConstants<>+5184(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5188(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5192(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5196(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5200(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5204(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5208(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5212(SB)/4, $0xbf4dfda8
-DATA vectorConstants<>+5216(SB)/4, $0xbf800000
-DATA vectorConstants<>+5220(SB)/4, $0xbf800000
-DATA vectorConstants<>+5224(SB)/4, $0xbf800000
-DATA vectorConstants<>+5228(SB)/4, $0xbf800000
-DATA vectorConstants<>+5232(SB)/4, $0xbf800000
-DATA vectorConstants<>+5236(SB)/4, $0xbf800000
-DATA vectorConstants<>+5240(SB)/4, $0xbf800000
-DATA vectorConstants<>+5244(SB)/4, $0xbf800000
-DATA vectorConstants<>+5248(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5252(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5256(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5260(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5264(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5268(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5272(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5276(SB)/4, $0xbf9de9e6
-DATA vectorConstants<>+5280(SB)/4, $0xc0000000
-DATA vectorConstants<>+5284(SB)/4, $0xc0000000
-DATA vectorConstants<>+5288(SB)/4, $0xc0000000
-DATA vectorConstants<>+5292(SB)/4, $0xc0000000
-DATA vectorConstants<>+5296(SB)/4, $0xc0000000
-DATA vectorConstants<>+5300(SB)/4, $0xc0000000
-DATA vectorConstants<>+5304(SB)/4, $0xc0000000
-DATA vectorConstants<>+5308(SB)/4, $0xc0000000
-DATA vectorConstants<>+5312(SB)/4, $0xc0400000
-DATA vectorConstants<>+5316(SB)/4, $0xc0400000
-DATA vectorConstants<>+5320(SB)/4, $0xc0400000
-DATA vectorConstants<>+5324(SB)/4, $0xc0400000
-DATA vectorConstants<>+5328(SB)/4, $0xc0400000
-DATA vectorConstants<>+5332(SB)/4, $0xc0400000
-DATA vectorConstants<>+5336(SB)/4, $0xc0400000
-DATA vectorConstants<>+5340(SB)/4, $0xc0400000
-DATA vectorConstants<>+5344(SB)/4, $0xc1400000
-DATA vectorConstants<>+5348(SB)/4, $0xc1400000
-DATA vectorConstants<>+5352(SB)/4, $0xc1400000
-DATA vectorConstants<>+5356(SB)/4, $0xc1400000
-DATA vectorConstants<>+5360(SB)/4, $0xc1400000
-DATA vectorConstants<>+5364(SB)/4, $0xc1400000
-DATA vectorConstants<>+5368(SB)/4, $0xc1400000
-DATA vectorConstants<>+5372(SB)/4, $0xc1400000
-DATA vectorConstants<>+5376(SB)/4, $0xc169999a
-DATA vectorConstants<>+5380(SB)/4, $0xc169999a
-DATA vectorConstants<>+5384(SB)/4, $0xc169999a
-DATA vectorConstants<>+5388(SB)/4, $0xc169999a
-DATA vectorConstants<>+5392(SB)/4, $0xc169999a
-DATA vectorConstants<>+5396(SB)/4, $0xc169999a
-DATA vectorConstants<>+5400(SB)/4, $0xc169999a
-DATA vectorConstants<>+5404(SB)/4, $0xc169999a
-DATA vectorConstants<>+5408(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5412(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5416(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5420(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5424(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5428(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5432(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5436(SB)/4, $0xc1a00000
-DATA vectorConstants<>+5440(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5444(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5448(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5452(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5456(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5460(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5464(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5468(SB)/4, $0xc2c80000
-DATA vectorConstants<>+5472(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5476(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5480(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5484(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5488(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5492(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5496(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5500(SB)/4, $0xc2d00000
-DATA vectorConstants<>+5504(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5508(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5512(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5516(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5520(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5524(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5528(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5532(SB)/4, $0xc2dc0000
-DATA vectorConstants<>+5536(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5540(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5544(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5548(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5552(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5556(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5560(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5564(SB)/4, $0xc2f00000
-DATA vectorConstants<>+5568(SB)/4, $0xc3170000
-DATA vectorConstants<>+5572(SB)/4, $0xc3170000
-DATA vectorConstants<>+5576(SB)/4, $0xc3170000
-DATA vectorConstants<>+5580(SB)/4, $0xc3170000
-DATA vectorConstants<>+5584(SB)/4, $0xc3170000
-DATA vectorConstants<>+5588(SB)/4, $0xc3170000
-DATA vectorConstants<>+5592(SB)/4, $0xc3170000
-DATA vectorConstants<>+5596(SB)/4, $0xc3170000
-DATA vectorConstants<>+5600(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5604(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5608(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5612(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5616(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5620(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5624(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5628(SB)/4, $0xc32a0000
-DATA vectorConstants<>+5632(SB)/4, $0xc3480000
-DATA vectorConstants<>+5636(SB)/4, $0xc3480000
-DATA vectorConstants<>+5640(SB)/4, $0xc3480000
-DATA vectorConstants<>+5644(SB)/4, $0xc3480000
-DATA vectorConstants<>+5648(SB)/4, $0xc3480000
-DATA vectorConstants<>+5652(SB)/4, $0xc3480000
-DATA vectorConstants<>+5656(SB)/4, $0xc3480000
-DATA vectorConstants<>+5660(SB)/4, $0xc3480000
-DATA vectorConstants<>+5664(SB)/4, $0xc4317218
-DATA vectorConstants<>+5668(SB)/4, $0xc4317218
-DATA vectorConstants<>+5672(SB)/4, $0xc4317218
-DATA vectorConstants<>+5676(SB)/4, $0xc4317218
-DATA vectorConstants<>+5680(SB)/4, $0xc4317218
-DATA vectorConstants<>+5684(SB)/4, $0xc4317218
-DATA vectorConstants<>+5688(SB)/4, $0xc4317218
-DATA vectorConstants<>+5692(SB)/4, $0xc4317218
-DATA vectorConstants<>+5696(SB)/4, $0xff800000
-DATA vectorConstants<>+5700(SB)/4, $0xff800000
-DATA vectorConstants<>+5704(SB)/4, $0xff800000
-DATA vectorConstants<>+5708(SB)/4, $0xff800000
-DATA vectorConstants<>+5712(SB)/4, $0xff800000
-DATA vectorConstants<>+5716(SB)/4, $0xff800000
-DATA vectorConstants<>+5720(SB)/4, $0xff800000
-DATA vectorConstants<>+5724(SB)/4, $0xff800000
-DATA vectorConstants<>+5728(SB)/4, $0xffffffff
-DATA vectorConstants<>+5732(SB)/4, $0xffffffff
-DATA vectorConstants<>+5736(SB)/4, $0xffffffff
-DATA vectorConstants<>+5740(SB)/4, $0xffffffff
-DATA vectorConstants<>+5744(SB)/4, $0xffffffff
-DATA vectorConstants<>+5748(SB)/4, $0xffffffff
-DATA vectorConstants<>+5752(SB)/4, $0xffffffff
-DATA vectorConstants<>+5756(SB)/4, $0xffffffff
-DATA vectorConstants<>+5760(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5768(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5776(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5784(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+5792(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5800(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5808(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5816(SB)/8, $0x00000000000003ff
-DATA vectorConstants<>+5824(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5832(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5840(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5848(SB)/8, $0x0000000000000400
-DATA vectorConstants<>+5856(SB)/8, $0x0010000000000000
-DATA vectorConstants<>+5864(SB)/8, $0x0010000000000000
-DATA vectorConstants<>+5872(SB)/8, $0x0010000000000000
-DATA vectorConstants<>+5880(SB)/8, $0x0010000000000000
-DATA vectorConstants<>+5888(SB)/8, $0x3c90000000000000
-DATA vectorConstants<>+5896(SB)/8, $0x3c90000000000000
-DATA vectorConstants<>+5904(SB)/8, $0x3c90000000000000
-DATA vectorConstants<>+5912(SB)/8, $0x3c90000000000000
-DATA vectorConstants<>+5920(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5928(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5936(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5944(SB)/8, $0x3c91a62633145c07
-DATA vectorConstants<>+5952(SB)/8, $0x3dd473de6af278ed
-DATA vectorConstants<>+5960(SB)/8, $0x3dd473de6af278ed
-DATA vectorConstants<>+5968(SB)/8, $0x3dd473de6af278ed
-DATA vectorConstants<>+5976(SB)/8, $0x3dd473de6af278ed
-DATA vectorConstants<>+5984(SB)/8, $0x3e21f70cddcb9dbb
-DATA vectorConstants<>+5992(SB)/8, $0x3e21f70cddcb9dbb
-DATA vectorConstants<>+6000(SB)/8, $0x3e21f70cddcb9dbb
-DATA vectorConstants<>+6008(SB)/8, $0x3e21f70cddcb9dbb
-DATA vectorConstants<>+6016(SB)/8, $0x3e5af38e136ba1a1
-DATA vectorConstants<>+6024(SB)/8, $0x3e5af38e136ba1a1
-DATA vectorConstants<>+6032(SB)/8, $0x3e5af38e136ba1a1
-DATA vectorConstants<>+6040(SB)/8, $0x3e5af38e136ba1a1
-DATA vectorConstants<>+6048(SB)/8, $0x3e927e4dd2f79684
-DATA vectorConstants<>+6056(SB)/8, $0x3e927e4dd2f79684
-DATA vectorConstants<>+6064(SB)/8, $0x3e927e4dd2f79684
-DATA vectorConstants<>+6072(SB)/8, $0x3e927e4dd2f79684
-DATA vectorConstants<>+6080(SB)/8, $0x3ec71de0d97053f3
-DATA vectorConstants<>+6088(SB)/8, $0x3ec71de0d97053f3
-DATA vectorConstants<>+6096(SB)/8, $0x3ec71de0d97053f3
-DATA vectorConstants<>+6104(SB)/8, $0x3ec71de0d97053f3
-DATA vectorConstants<>+6112(SB)/8, $0x3efa01a01a5fbb3b
-DATA vectorConstants<>+6120(SB)/8, $0x3efa01a01a5fbb3b
-DATA vectorConstants<>+6128(SB)/8, $0x3efa01a01a5fbb3b
-DATA vectorConstants<>+6136(SB)/8, $0x3efa01a01a5fbb3b
-DATA vectorConstants<>+6144(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+6152(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+6160(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+6168(SB)/8, $0x3f241fbbbe8fc300
-DATA vectorConstants<>+6176(SB)/8, $0x3f2a01a01a7ca22e
-DATA vectorConstants<>+6184(SB)/8, $0x3f2a01a01a7ca22e
-DATA vectorConstants<>+6192(SB)/8, $0x3f2a01a01a7ca22e
-DATA vectorConstants<>+6200(SB)/8, $0x3f2a01a01a7ca22e
-DATA vectorConstants<>+6208(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+6216(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+6224(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+6232(SB)/8, $0x3f4a01a01a01a01a
-DATA vectorConstants<>+6240(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+6248(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+6256(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+6264(SB)/8, $0x3f4ea2c99a98da18
-DATA vectorConstants<>+6272(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6280(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6288(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6296(SB)/8, $0x3f50000000000000
-DATA vectorConstants<>+6304(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6312(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6320(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6328(SB)/8, $0x3f55f3e52fab1420
-DATA vectorConstants<>+6336(SB)/8, $0x3f56c16c16c16522
-DATA vectorConstants<>+6344(SB)/8, $0x3f56c16c16c16522
-DATA vectorConstants<>+6352(SB)/8, $0x3f56c16c16c16522
-DATA vectorConstants<>+6360(SB)/8, $0x3f56c16c16c16522
-DATA vectorConstants<>+6368(SB)/8, $0x3f5e25799d50d08d
-DATA vectorConstants<>+6376(SB)/8, $0x3f5e25799d50d08d
-DATA vectorConstants<>+6384(SB)/8, $0x3f5e25799d50d08d
-DATA vectorConstants<>+6392(SB)/8, $0x3f5e25799d50d08d
-DATA vectorConstants<>+6400(SB)/8, $0x3f70410410410410
-DATA vectorConstants<>+6408(SB)/8, $0x3f70410410410410
-DATA vectorConstants<>+6416(SB)/8, $0x3f70410410410410
-DATA vectorConstants<>+6424(SB)/8, $0x3f70410410410410
-DATA vectorConstants<>+6432(SB)/8, $0x3f7f07c1f07c1f08
-DATA vectorConstants<>+6440(SB)/8, $0x3f7f07c1f07c1f08
-DATA vectorConstants<>+6448(SB)/8, $0x3f7f07c1f07c1f08
-DATA vectorConstants<>+6456(SB)/8, $0x3f7f07c1f07c1f08
-DATA vectorConstants<>+6464(SB)/8, $0x3f811111111109ab
-DATA vectorConstants<>+6472(SB)/8, $0x3f811111111109ab
-DATA vectorConstants<>+6480(SB)/8, $0x3f811111111109ab
-DATA vectorConstants<>+6488(SB)/8, $0x3f811111111109ab
-DATA vectorConstants<>+6496(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6504(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6512(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6520(SB)/8, $0x3f83b2d4cf1f88ae
-DATA vectorConstants<>+6528(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6536(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6544(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6552(SB)/8, $0x3f93b43162683f56
-DATA vectorConstants<>+6560(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6568(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6576(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6584(SB)/8, $0x3f9abe8791f90fd8
-DATA vectorConstants<>+6592(SB)/8, $0x3fa5555555555556
-DATA vectorConstants<>+6600(SB)/8, $0x3fa5555555555556
-DATA vectorConstants<>+6608(SB)/8, $0x3fa5555555555556
-DATA vectorConstants<>+6616(SB)/8, $0x3fa5555555555556
-DATA vectorConstants<>+6624(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6632(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6640(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6648(SB)/8, $0x3fac6aee88e7ed58
-DATA vectorConstants<>+6656(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6664(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6672(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6680(SB)/8, $0x3fad8941ba94e6a3
-DATA vectorConstants<>+6688(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6696(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6704(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6712(SB)/8, $0x3fb5555555555555
-DATA vectorConstants<>+6720(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6728(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6736(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6744(SB)/8, $0x3fb77989cddbcfdb
-DATA vectorConstants<>+6752(SB)/8, $0x3fc0cc2b7fe41666
-DATA vectorConstants<>+6760(SB)/8, $0x3fc0cc2b7fe41666
-DATA vectorConstants<>+6768(SB)/8, $0x3fc0cc2b7fe41666
-DATA vectorConstants<>+6776(SB)/8, $0x3fc0cc2b7fe41666
-DATA vectorConstants<>+6784(SB)/8, $0x3fc28d7794daa1eb
-DATA vectorConstants<>+6792(SB)/8, $0x3fc28d7794daa1eb
-DATA vectorConstants<>+6800(SB)/8, $0x3fc28d7794daa1eb
-DATA vectorConstants<>+6808(SB)/8, $0x3fc28d7794daa1eb
-DATA vectorConstants<>+6816(SB)/8, $0x3fc3b3b4b3dd26b0
-DATA vectorConstants<>+6824(SB)/8, $0x3fc3b3b4b3dd26b0
-DATA vectorConstants<>+6832(SB)/8, $0x3fc3b3b4b3dd26b0
-DATA vectorConstants<>+6840(SB)/8, $0x3fc3b3b4b3dd26b0
-DATA vectorConstants<>+6848(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6856(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6864(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6872(SB)/8, $0x3fc3e523f00f63f6
-DATA vectorConstants<>+6880(SB)/8, $0x3fc5555555555556
-DATA vectorConstants<>+6888(SB)/8, $0x3fc5555555555556
-DATA vectorConstants<>+6896(SB)/8, $0x3fc5555555555556
-DATA vectorConstants<>+6904(SB)/8, $0x3fc5555555555556
-DATA vectorConstants<>+6912(SB)/8, $0x3fc745c5845dc4a0
-DATA vectorConstants<>+6920(SB)/8, $0x3fc745c5845dc4a0
-DATA vectorConstants<>+6928(SB)/8, $0x3fc745c5845dc4a0
-DATA vectorConstants<>+6936(SB)/8, $0x3fc745c5845dc4a0
-DATA vectorConstants<>+6944(SB)/8, $0x3fcc71c73ac9a4ac
-DATA vectorConstants<>+6952(SB)/8, $0x3fcc71c73ac9a4ac
-DATA vectorConstants<>+6960(SB)/8, $0x3fcc71c73ac9a4ac
-DATA vectorConstants<>+6968(SB)/8, $0x3fcc71c73ac9a4ac
-DATA vectorConstants<>+6976(SB)/8, $0x3fce1f24d707d37c
-DATA vectorConstants<>+6984(SB)/8, $0x3fce1f24d707d37c
-DATA vectorConstants<>+6992(SB)/8, $0x3fce1f24d707d37c
-DATA vectorConstants<>+7000(SB)/8, $0x3fce1f24d707d37c
-DATA vectorConstants<>+7008(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+7016(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+7024(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+7032(SB)/8, $0x3fcebfbdc3c301a0
-DATA vectorConstants<>+7040(SB)/8, $0x3fd2492492367ee0
-DATA vectorConstants<>+7048(SB)/8, $0x3fd2492492367ee0
-DATA vectorConstants<>+7056(SB)/8, $0x3fd2492492367ee0
-DATA vectorConstants<>+7064(SB)/8, $0x3fd2492492367ee0
-DATA vectorConstants<>+7072(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+7080(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+7088(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+7096(SB)/8, $0x3fd5555555555555
-DATA vectorConstants<>+7104(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+7112(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+7120(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+7128(SB)/8, $0x3fd5cee1f83d03ec
-DATA vectorConstants<>+7136(SB)/8, $0x3fd999999999a249
-DATA vectorConstants<>+7144(SB)/8, $0x3fd999999999a249
-DATA vectorConstants<>+7152(SB)/8, $0x3fd999999999a249
-DATA vectorConstants<>+7160(SB)/8, $0x3fd999999999a249
-DATA vectorConstants<>+7168(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+7176(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+7184(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+7192(SB)/8, $0x3fda58d3caeb0a8f
-DATA vectorConstants<>+7200(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+7208(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+7216(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+7224(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+7232(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+7240(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+7248(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+7256(SB)/8, $0x3fe27778080f99ab
-DATA vectorConstants<>+7264(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+7272(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+7280(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+7288(SB)/8, $0x3fe2788cfc38c968
-DATA vectorConstants<>+7296(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+7304(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+7312(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+7320(SB)/8, $0x3fe45f306dc9c883
-DATA vectorConstants<>+7328(SB)/8, $0x3fe5555555555555
-DATA vectorConstants<>+7336(SB)/8, $0x3fe5555555555555
-DATA vectorConstants<>+7344(SB)/8, $0x3fe5555555555555
-DATA vectorConstants<>+7352(SB)/8, $0x3fe5555555555555
-DATA vectorConstants<>+7360(SB)/8, $0x3fe62e42fef00000
-DATA vectorConstants<>+7368(SB)/8, $0x3fe62e42fef00000
-DATA vectorConstants<>+7376(SB)/8, $0x3fe62e42fef00000
-DATA vectorConstants<>+7384(SB)/8, $0x3fe62e42fef00000
-DATA vectorConstants<>+7392(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+7400(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+7408(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+7416(SB)/8, $0x3fe62e42fefa39ef
-DATA vectorConstants<>+7424(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+7432(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+7440(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+7448(SB)/8, $0x3fe62e430af2725f
-DATA vectorConstants<>+7456(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+7464(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+7472(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+7480(SB)/8, $0x3fe6a09e00000000
-DATA vectorConstants<>+7488(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+7496(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+7504(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+7512(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+7520(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+7528(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+7536(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+7544(SB)/8, $0x3fe9f9cac4cc4157
-DATA vectorConstants<>+7552(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+7560(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+7568(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+7576(SB)/8, $0x3fed67f1c864beb5
-DATA vectorConstants<>+7584(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+7592(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+7600(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+7608(SB)/8, $0x3feec709d1213974
-DATA vectorConstants<>+7616(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+7624(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+7632(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+7640(SB)/8, $0x3feffffffffda705
-DATA vectorConstants<>+7648(SB)/8, $0x3fefffffffffe58a
-DATA vectorConstants<>+7656(SB)/8, $0x3fefffffffffe58a
-DATA vectorConstants<>+7664(SB)/8, $0x3fefffffffffe58a
-DATA vectorConstants<>+7672(SB)/8, $0x3fefffffffffe58a
-DATA vectorConstants<>+7680(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+7688(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+7696(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+7704(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+7712(SB)/8, $0x3ff71547652b82fe
-DATA vectorConstants<>+7720(SB)/8, $0x3ff71547652b82fe
-DATA vectorConstants<>+7728(SB)/8, $0x3ff71547652b82fe
-DATA vectorConstants<>+7736(SB)/8, $0x3ff71547652b82fe
-DATA vectorConstants<>+7744(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+7752(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+7760(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+7768(SB)/8, $0x3ff921fb54442d18
-DATA vectorConstants<>+7776(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+7784(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+7792(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+7800(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+7808(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+7816(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+7824(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+7832(SB)/8, $0x40026bb1bbb55516
-DATA vectorConstants<>+7840(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+7848(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+7856(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+7864(SB)/8, $0x40071547652bee77
-DATA vectorConstants<>+7872(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+7880(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+7888(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+7896(SB)/8, $0x4008000000000000
-DATA vectorConstants<>+7904(SB)/8, $0x4010000000000000
-DATA vectorConstants<>+7912(SB)/8, $0x4010000000000000
-DATA vectorConstants<>+7920(SB)/8, $0x4010000000000000
-DATA vectorConstants<>+7928(SB)/8, $0x4010000000000000
-DATA vectorConstants<>+7936(SB)/8, $0x40103c1f06d70297
-DATA vectorConstants<>+7944(SB)/8, $0x40103c1f06d70297
-DATA vectorConstants<>+7952(SB)/8, $0x40103c1f06d70297
-DATA vectorConstants<>+7960(SB)/8, $0x40103c1f06d70297
-DATA vectorConstants<>+7968(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+7976(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+7984(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+7992(SB)/8, $0x4014000000000000
-DATA vectorConstants<>+8000(SB)/8, $0x4018000000000000
-DATA vectorConstants<>+8008(SB)/8, $0x4018000000000000
-DATA vectorConstants<>+8016(SB)/8, $0x4018000000000000
-DATA vectorConstants<>+8024(SB)/8, $0x4018000000000000
-DATA vectorConstants<>+8032(SB)/8, $0x4036000000000000
-DATA vectorConstants<>+8040(SB)/8, $0x4036000000000000
-DATA vectorConstants<>+8048(SB)/8, $0x4036000000000000
-DATA vectorConstants<>+8056(SB)/8, $0x4036000000000000
-DATA vectorConstants<>+8064(SB)/8, $0x404b000000000000
-DATA vectorConstants<>+8072(SB)/8, $0x404b000000000000
-DATA vectorConstants<>+8080(SB)/8, $0x404b000000000000
-DATA vectorConstants<>+8088(SB)/8, $0x404b000000000000
-DATA vectorConstants<>+8096(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+8104(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+8112(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+8120(SB)/8, $0x4072c00000000000
-DATA vectorConstants<>+8128(SB)/8, $0x4086300000000000
-DATA vectorConstants<>+8136(SB)/8, $0x4086300000000000
-DATA vectorConstants<>+8144(SB)/8, $0x4086300000000000
-DATA vectorConstants<>+8152(SB)/8, $0x4086300000000000
-DATA vectorConstants<>+8160(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+8168(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+8176(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+8184(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+8192(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+8200(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+8208(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+8216(SB)/8, $0x4330000000000400
-DATA vectorConstants<>+8224(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+8232(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+8240(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+8248(SB)/8, $0x4338000000000000
-DATA vectorConstants<>+8256(SB)/8, $0x43380000000003ff
-DATA vectorConstants<>+8264(SB)/8, $0x43380000000003ff
-DATA vectorConstants<>+8272(SB)/8, $0x43380000000003ff
-DATA vectorConstants<>+8280(SB)/8, $0x43380000000003ff
-DATA vectorConstants<>+8288(SB)/8, $0x4350000000000000
-DATA vectorConstants<>+8296(SB)/8, $0x4350000000000000
-DATA vectorConstants<>+8304(SB)/8, $0x4350000000000000
-DATA vectorConstants<>+8312(SB)/8, $0x4350000000000000
-DATA vectorConstants<>+8320(SB)/8, $0x43b0000000000000
-DATA vectorConstants<>+8328(SB)/8, $0x43b0000000000000
-DATA vectorConstants<>+8336(SB)/8, $0x43b0000000000000
-DATA vectorConstants<>+8344(SB)/8, $0x43b0000000000000
-DATA vectorConstants<>+8352(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+8360(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+8368(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+8376(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+8384(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+8392(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+8400(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+8408(SB)/8, $0x7ff8000000000001
-DATA vectorConstants<>+8416(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+8424(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+8432(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+8440(SB)/8, $0x7fffffffffffffff
-DATA vectorConstants<>+8448(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+8456(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+8464(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+8472(SB)/8, $0x8000000000000000
-DATA vectorConstants<>+8480(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+8488(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+8496(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+8504(SB)/8, $0xbf43813813813814
-DATA vectorConstants<>+8512(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+8520(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+8528(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+8536(SB)/8, $0xbf6253b41d8b2132
-DATA vectorConstants<>+8544(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+8552(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+8560(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+8568(SB)/8, $0xbf66c16c16c16c17
-DATA vectorConstants<>+8576(SB)/8, $0xbf71111111111111
-DATA vectorConstants<>+8584(SB)/8, $0xbf71111111111111
-DATA vectorConstants<>+8592(SB)/8, $0xbf71111111111111
-DATA vectorConstants<>+8600(SB)/8, $0xbf71111111111111
-DATA vectorConstants<>+8608(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+8616(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+8624(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+8632(SB)/8, $0xbf7964480d78f4f6
-DATA vectorConstants<>+8640(SB)/8, $0xbf81111111111111
-DATA vectorConstants<>+8648(SB)/8, $0xbf81111111111111
-DATA vectorConstants<>+8656(SB)/8, $0xbf81111111111111
-DATA vectorConstants<>+8664(SB)/8, $0xbf81111111111111
-DATA vectorConstants<>+8672(SB)/8, $0xbf95995995995996
-DATA vectorConstants<>+8680(SB)/8, $0xbf95995995995996
-DATA vectorConstants<>+8688(SB)/8, $0xbf95995995995996
-DATA vectorConstants<>+8696(SB)/8, $0xbf95995995995996
-DATA vectorConstants<>+8704(SB)/8, $0xbf9a651b504444ed
-DATA vectorConstants<>+8712(SB)/8, $0xbf9a651b504444ed
-DATA vectorConstants<>+8720(SB)/8, $0xbf9a651b504444ed
-DATA vectorConstants<>+8728(SB)/8, $0xbf9a651b504444ed
-DATA vectorConstants<>+8736(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+8744(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+8752(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+8760(SB)/8, $0xbfa39e4585e8a6fa
-DATA vectorConstants<>+8768(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+8776(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+8784(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+8792(SB)/8, $0xbfb317559ab6f5f5
-DATA vectorConstants<>+8800(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+8808(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+8816(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+8824(SB)/8, $0xbfbd760dcebff504
-DATA vectorConstants<>+8832(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+8840(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+8848(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+8856(SB)/8, $0xbfc5555555555555
-DATA vectorConstants<>+8864(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+8872(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+8880(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+8888(SB)/8, $0xbfc86a6d5206b7b6
-DATA vectorConstants<>+8896(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+8904(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+8912(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+8920(SB)/8, $0xbfcf6464c7173a5b
-DATA vectorConstants<>+8928(SB)/8, $0xbfdc5e5e5e5e5e5e
-DATA vectorConstants<>+8936(SB)/8, $0xbfdc5e5e5e5e5e5e
-DATA vectorConstants<>+8944(SB)/8, $0xbfdc5e5e5e5e5e5e
-DATA vectorConstants<>+8952(SB)/8, $0xbfdc5e5e5e5e5e5e
-DATA vectorConstants<>+8960(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+8968(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+8976(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+8984(SB)/8, $0xbff0000000000000
-DATA vectorConstants<>+8992(SB)/8, $0xbff55d3c047a1330
-DATA vectorConstants<>+9000(SB)/8, $0xbff55d3c047a1330
-DATA vectorConstants<>+9008(SB)/8, $0xbff55d3c047a1330
-DATA vectorConstants<>+9016(SB)/8, $0xbff55d3c047a1330
-DATA vectorConstants<>+9024(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+9032(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+9040(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+9048(SB)/8, $0xbffa51a66100ec66
-DATA vectorConstants<>+9056(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+9064(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+9072(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+9080(SB)/8, $0xc008000000000000
-DATA vectorConstants<>+9088(SB)/8, $0xc013bd3cc9b93532
-DATA vectorConstants<>+9096(SB)/8, $0xc013bd3cc9b93532
-DATA vectorConstants<>+9104(SB)/8, $0xc013bd3cc9b93532
-DATA vectorConstants<>+9112(SB)/8, $0xc013bd3cc9b93532
-DATA vectorConstants<>+9120(SB)/8, $0xc044000000000000
-DATA vectorConstants<>+9128(SB)/8, $0xc044000000000000
-DATA vectorConstants<>+9136(SB)/8, $0xc044000000000000
-DATA vectorConstants<>+9144(SB)/8, $0xc044000000000000
-DATA vectorConstants<>+9152(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+9160(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+9168(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+9176(SB)/8, $0xc072c00000000000
-DATA vectorConstants<>+9184(SB)/8, $0xc0862e42fefa39ef
-DATA vectorConstants<>+9192(SB)/8, $0xc0862e42fefa39ef
-DATA vectorConstants<>+9200(SB)/8, $0xc0862e42fefa39ef
-DATA vectorConstants<>+9208(SB)/8, $0xc0862e42fefa39ef
-DATA vectorConstants<>+9216(SB)/8, $0xc087500000000000
-DATA vectorConstants<>+9224(SB)/8, $0xc087500000000000
-DATA vectorConstants<>+9232(SB)/8, $0xc087500000000000
-DATA vectorConstants<>+9240(SB)/8, $0xc087500000000000
-DATA vectorConstants<>+9248(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+9256(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+9264(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+9272(SB)/8, $0xfff0000000000000
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $9280
+DATA vectorConstants<>+96(SB)/4, $0x00000040
+DATA vectorConstants<>+100(SB)/4, $0x00000040
+DATA vectorConstants<>+104(SB)/4, $0x00000040
+DATA vectorConstants<>+108(SB)/4, $0x00000040
+DATA vectorConstants<>+112(SB)/4, $0x00000040
+DATA vectorConstants<>+116(SB)/4, $0x00000040
+DATA vectorConstants<>+120(SB)/4, $0x00000040
+DATA vectorConstants<>+124(SB)/4, $0x00000040
+DATA vectorConstants<>+128(SB)/4, $0x0000007f
+DATA vectorConstants<>+132(SB)/4, $0x0000007f
+DATA vectorConstants<>+136(SB)/4, $0x0000007f
+DATA vectorConstants<>+140(SB)/4, $0x0000007f
+DATA vectorConstants<>+144(SB)/4, $0x0000007f
+DATA vectorConstants<>+148(SB)/4, $0x0000007f
+DATA vectorConstants<>+152(SB)/4, $0x0000007f
+DATA vectorConstants<>+156(SB)/4, $0x0000007f
+DATA vectorConstants<>+160(SB)/4, $0x000000bf
+DATA vectorConstants<>+164(SB)/4, $0x000000bf
+DATA vectorConstants<>+168(SB)/4, $0x000000bf
+DATA vectorConstants<>+172(SB)/4, $0x000000bf
+DATA vectorConstants<>+176(SB)/4, $0x000000bf
+DATA vectorConstants<>+180(SB)/4, $0x000000bf
+DATA vectorConstants<>+184(SB)/4, $0x000000bf
+DATA vectorConstants<>+188(SB)/4, $0x000000bf
+DATA vectorConstants<>+192(SB)/4, $0x00800000
+DATA vectorConstants<>+196(SB)/4, $0x00800000
+DATA vectorConstants<>+200(SB)/4, $0x00800000
+DATA vectorConstants<>+204(SB)/4, $0x00800000
+DATA vectorConstants<>+208(SB)/4, $0x00800000
+DATA vectorConstants<>+212(SB)/4, $0x00800000
+DATA vectorConstants<>+216(SB)/4, $0x00800000
+DATA vectorConstants<>+220(SB)/4, $0x00800000
+DATA vectorConstants<>+224(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+228(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+232(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+236(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+240(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+244(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+248(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+252(SB)/4, $0x1ecc422a
+DATA vectorConstants<>+256(SB)/4, $0x1f800000
+DATA vectorConstants<>+260(SB)/4, $0x1f800000
+DATA vectorConstants<>+264(SB)/4, $0x1f800000
+DATA vectorConstants<>+268(SB)/4, $0x1f800000
+DATA vectorConstants<>+272(SB)/4, $0x1f800000
+DATA vectorConstants<>+276(SB)/4, $0x1f800000
+DATA vectorConstants<>+280(SB)/4, $0x1f800000
+DATA vectorConstants<>+284(SB)/4, $0x1f800000
+DATA vectorConstants<>+288(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+292(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+296(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+300(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+304(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+308(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+312(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+316(SB)/4, $0x2b8cbccc
+DATA vectorConstants<>+320(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+324(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+328(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+332(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+336(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+340(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+344(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+348(SB)/4, $0x3124d8b5
+DATA vectorConstants<>+352(SB)/4, $0x32a57060
+DATA vectorConstants<>+356(SB)/4, $0x32a57060
+DATA vectorConstants<>+360(SB)/4, $0x32a57060
+DATA vectorConstants<>+364(SB)/4, $0x32a57060
+DATA vectorConstants<>+368(SB)/4, $0x32a57060
+DATA vectorConstants<>+372(SB)/4, $0x32a57060
+DATA vectorConstants<>+376(SB)/4, $0x32a57060
+DATA vectorConstants<>+380(SB)/4, $0x32a57060
+DATA vectorConstants<>+384(SB)/4, $0x33800000
+DATA vectorConstants<>+388(SB)/4, $0x33800000
+DATA vectorConstants<>+392(SB)/4, $0x33800000
+DATA vectorConstants<>+396(SB)/4, $0x33800000
+DATA vectorConstants<>+400(SB)/4, $0x33800000
+DATA vectorConstants<>+404(SB)/4, $0x33800000
+DATA vectorConstants<>+408(SB)/4, $0x33800000
+DATA vectorConstants<>+412(SB)/4, $0x33800000
+DATA vectorConstants<>+416(SB)/4, $0x363d0adb
+DATA vectorConstants<>+420(SB)/4, $0x363d0adb
+DATA vectorConstants<>+424(SB)/4, $0x363d0adb
+DATA vectorConstants<>+428(SB)/4, $0x363d0adb
+DATA vectorConstants<>+432(SB)/4, $0x363d0adb
+DATA vectorConstants<>+436(SB)/4, $0x363d0adb
+DATA vectorConstants<>+440(SB)/4, $0x363d0adb
+DATA vectorConstants<>+444(SB)/4, $0x363d0adb
+DATA vectorConstants<>+448(SB)/4, $0x369a84fc
+DATA vectorConstants<>+452(SB)/4, $0x369a84fc
+DATA vectorConstants<>+456(SB)/4, $0x369a84fc
+DATA vectorConstants<>+460(SB)/4, $0x369a84fc
+DATA vectorConstants<>+464(SB)/4, $0x369a84fc
+DATA vectorConstants<>+468(SB)/4, $0x369a84fc
+DATA vectorConstants<>+472(SB)/4, $0x369a84fc
+DATA vectorConstants<>+476(SB)/4, $0x369a84fc
+DATA vectorConstants<>+480(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+484(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+488(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+492(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+496(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+500(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+504(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+508(SB)/4, $0x37aeb8ef
+DATA vectorConstants<>+512(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+516(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+520(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+524(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+528(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+532(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+536(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+540(SB)/4, $0x37ccf5ce
+DATA vectorConstants<>+544(SB)/4, $0x38a4b519
+DATA vectorConstants<>+548(SB)/4, $0x38a4b519
+DATA vectorConstants<>+552(SB)/4, $0x38a4b519
+DATA vectorConstants<>+556(SB)/4, $0x38a4b519
+DATA vectorConstants<>+560(SB)/4, $0x38a4b519
+DATA vectorConstants<>+564(SB)/4, $0x38a4b519
+DATA vectorConstants<>+568(SB)/4, $0x38a4b519
+DATA vectorConstants<>+572(SB)/4, $0x38a4b519
+DATA vectorConstants<>+576(SB)/4, $0x39148daf
+DATA vectorConstants<>+580(SB)/4, $0x39148daf
+DATA vectorConstants<>+584(SB)/4, $0x39148daf
+DATA vectorConstants<>+588(SB)/4, $0x39148daf
+DATA vectorConstants<>+592(SB)/4, $0x39148daf
+DATA vectorConstants<>+596(SB)/4, $0x39148daf
+DATA vectorConstants<>+600(SB)/4, $0x39148daf
+DATA vectorConstants<>+604(SB)/4, $0x39148daf
+DATA vectorConstants<>+608(SB)/4, $0x3920afe5
+DATA vectorConstants<>+612(SB)/4, $0x3920afe5
+DATA vectorConstants<>+616(SB)/4, $0x3920afe5
+DATA vectorConstants<>+620(SB)/4, $0x3920afe5
+DATA vectorConstants<>+624(SB)/4, $0x3920afe5
+DATA vectorConstants<>+628(SB)/4, $0x3920afe5
+DATA vectorConstants<>+632(SB)/4, $0x3920afe5
+DATA vectorConstants<>+636(SB)/4, $0x3920afe5
+DATA vectorConstants<>+640(SB)/4, $0x394eea24
+DATA vectorConstants<>+644(SB)/4, $0x394eea24
+DATA vectorConstants<>+648(SB)/4, $0x394eea24
+DATA vectorConstants<>+652(SB)/4, $0x394eea24
+DATA vectorConstants<>+656(SB)/4, $0x394eea24
+DATA vectorConstants<>+660(SB)/4, $0x394eea24
+DATA vectorConstants<>+664(SB)/4, $0x394eea24
+DATA vectorConstants<>+668(SB)/4, $0x394eea24
+DATA vectorConstants<>+672(SB)/4, $0x394fff49
+DATA vectorConstants<>+676(SB)/4, $0x394fff49
+DATA vectorConstants<>+680(SB)/4, $0x394fff49
+DATA vectorConstants<>+684(SB)/4, $0x394fff49
+DATA vectorConstants<>+688(SB)/4, $0x394fff49
+DATA vectorConstants<>+692(SB)/4, $0x394fff49
+DATA vectorConstants<>+696(SB)/4, $0x394fff49
+DATA vectorConstants<>+700(SB)/4, $0x394fff49
+DATA vectorConstants<>+704(SB)/4, $0x3a249bed
+DATA vectorConstants<>+708(SB)/4, $0x3a249bed
+DATA vectorConstants<>+712(SB)/4, $0x3a249bed
+DATA vectorConstants<>+716(SB)/4, $0x3a249bed
+DATA vectorConstants<>+720(SB)/4, $0x3a249bed
+DATA vectorConstants<>+724(SB)/4, $0x3a249bed
+DATA vectorConstants<>+728(SB)/4, $0x3a249bed
+DATA vectorConstants<>+732(SB)/4, $0x3a249bed
+DATA vectorConstants<>+736(SB)/4, $0x3a336612
+DATA vectorConstants<>+740(SB)/4, $0x3a336612
+DATA vectorConstants<>+744(SB)/4, $0x3a336612
+DATA vectorConstants<>+748(SB)/4, $0x3a336612
+DATA vectorConstants<>+752(SB)/4, $0x3a336612
+DATA vectorConstants<>+756(SB)/4, $0x3a336612
+DATA vectorConstants<>+760(SB)/4, $0x3a336612
+DATA vectorConstants<>+764(SB)/4, $0x3a336612
+DATA vectorConstants<>+768(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+772(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+776(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+780(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+784(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+788(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+792(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+796(SB)/4, $0x3a6ccfad
+DATA vectorConstants<>+800(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+804(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+808(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+812(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+816(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+820(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+824(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+828(SB)/4, $0x3aaf849a
+DATA vectorConstants<>+832(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+836(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+840(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+844(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+848(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+852(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+856(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+860(SB)/4, $0x3ab511e8
+DATA vectorConstants<>+864(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+868(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+872(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+876(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+880(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+884(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+888(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+892(SB)/4, $0x3ab6a7b0
+DATA vectorConstants<>+896(SB)/4, $0x3b25601f
+DATA vectorConstants<>+900(SB)/4, $0x3b25601f
+DATA vectorConstants<>+904(SB)/4, $0x3b25601f
+DATA vectorConstants<>+908(SB)/4, $0x3b25601f
+DATA vectorConstants<>+912(SB)/4, $0x3b25601f
+DATA vectorConstants<>+916(SB)/4, $0x3b25601f
+DATA vectorConstants<>+920(SB)/4, $0x3b25601f
+DATA vectorConstants<>+924(SB)/4, $0x3b25601f
+DATA vectorConstants<>+928(SB)/4, $0x3b883128
+DATA vectorConstants<>+932(SB)/4, $0x3b883128
+DATA vectorConstants<>+936(SB)/4, $0x3b883128
+DATA vectorConstants<>+940(SB)/4, $0x3b883128
+DATA vectorConstants<>+944(SB)/4, $0x3b883128
+DATA vectorConstants<>+948(SB)/4, $0x3b883128
+DATA vectorConstants<>+952(SB)/4, $0x3b883128
+DATA vectorConstants<>+956(SB)/4, $0x3b883128
+DATA vectorConstants<>+960(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+964(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+968(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+972(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+976(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+980(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+984(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+988(SB)/4, $0x3baa02d9
+DATA vectorConstants<>+992(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+996(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1000(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1004(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1008(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1012(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1016(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1020(SB)/4, $0x3bb1d968
+DATA vectorConstants<>+1024(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1028(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1032(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1036(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1040(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1044(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1048(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1052(SB)/4, $0x3c08839d
+DATA vectorConstants<>+1056(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1060(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1064(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1068(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1072(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1076(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1080(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1084(SB)/4, $0x3c08889a
+DATA vectorConstants<>+1088(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1092(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1096(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1100(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1104(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1108(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1112(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1116(SB)/4, $0x3c08899b
+DATA vectorConstants<>+1120(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1124(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1128(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1132(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1136(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1140(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1144(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1148(SB)/4, $0x3c091d10
+DATA vectorConstants<>+1152(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1156(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1160(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1164(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1168(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1172(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1176(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1180(SB)/4, $0x3c09fad7
+DATA vectorConstants<>+1184(SB)/4, $0x3c175232
+DATA vectorConstants<>+1188(SB)/4, $0x3c175232
+DATA vectorConstants<>+1192(SB)/4, $0x3c175232
+DATA vectorConstants<>+1196(SB)/4, $0x3c175232
+DATA vectorConstants<>+1200(SB)/4, $0x3c175232
+DATA vectorConstants<>+1204(SB)/4, $0x3c175232
+DATA vectorConstants<>+1208(SB)/4, $0x3c175232
+DATA vectorConstants<>+1212(SB)/4, $0x3c175232
+DATA vectorConstants<>+1216(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1220(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1224(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1228(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1232(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1236(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1240(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1244(SB)/4, $0x3c1d96fd
+DATA vectorConstants<>+1248(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1252(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1256(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1260(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1264(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1268(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1272(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1276(SB)/4, $0x3c32d320
+DATA vectorConstants<>+1280(SB)/4, $0x3c507085
+DATA vectorConstants<>+1284(SB)/4, $0x3c507085
+DATA vectorConstants<>+1288(SB)/4, $0x3c507085
+DATA vectorConstants<>+1292(SB)/4, $0x3c507085
+DATA vectorConstants<>+1296(SB)/4, $0x3c507085
+DATA vectorConstants<>+1300(SB)/4, $0x3c507085
+DATA vectorConstants<>+1304(SB)/4, $0x3c507085
+DATA vectorConstants<>+1308(SB)/4, $0x3c507085
+DATA vectorConstants<>+1312(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1316(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1320(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1324(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1328(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1332(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1336(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1340(SB)/4, $0x3ca80728
+DATA vectorConstants<>+1344(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1348(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1352(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1356(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1360(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1364(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1368(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1372(SB)/4, $0x3cac9e84
+DATA vectorConstants<>+1376(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1380(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1384(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1388(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1392(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1396(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1400(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1404(SB)/4, $0x3cc6141e
+DATA vectorConstants<>+1408(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1412(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1416(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1420(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1424(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1428(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1432(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1436(SB)/4, $0x3ce8546b
+DATA vectorConstants<>+1440(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1444(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1448(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1452(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1456(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1460(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1464(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1468(SB)/4, $0x3d2aaa73
+DATA vectorConstants<>+1472(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1476(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1480(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1484(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1488(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1492(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1496(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1500(SB)/4, $0x3d2aaaa5
+DATA vectorConstants<>+1504(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1508(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1512(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1516(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1520(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1524(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1528(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1532(SB)/4, $0x3d2aac79
+DATA vectorConstants<>+1536(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1540(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1544(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1548(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1552(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1556(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1560(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1564(SB)/4, $0x3d2cb694
+DATA vectorConstants<>+1568(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1572(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1576(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1580(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1584(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1588(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1592(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1596(SB)/4, $0x3d3a3f25
+DATA vectorConstants<>+1600(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1604(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1608(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1612(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1616(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1620(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1624(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1628(SB)/4, $0x3d5e13be
+DATA vectorConstants<>+1632(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1636(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1640(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1644(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1648(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1652(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1656(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1660(SB)/4, $0x3d6357bd
+DATA vectorConstants<>+1664(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1668(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1672(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1676(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1680(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1684(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1688(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1692(SB)/4, $0x3d6d64eb
+DATA vectorConstants<>+1696(SB)/4, $0x3d922279
+DATA vectorConstants<>+1700(SB)/4, $0x3d922279
+DATA vectorConstants<>+1704(SB)/4, $0x3d922279
+DATA vectorConstants<>+1708(SB)/4, $0x3d922279
+DATA vectorConstants<>+1712(SB)/4, $0x3d922279
+DATA vectorConstants<>+1716(SB)/4, $0x3d922279
+DATA vectorConstants<>+1720(SB)/4, $0x3d922279
+DATA vectorConstants<>+1724(SB)/4, $0x3d922279
+DATA vectorConstants<>+1728(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1732(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1736(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1740(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1744(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1748(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1752(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1756(SB)/4, $0x3d9980f2
+DATA vectorConstants<>+1760(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1764(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1768(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1772(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1776(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1780(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1784(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1788(SB)/4, $0x3da32f49
+DATA vectorConstants<>+1792(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1796(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1800(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1804(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1808(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1812(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1816(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1820(SB)/4, $0x3dd6485f
+DATA vectorConstants<>+1824(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1828(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1832(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1836(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1840(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1844(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1848(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1852(SB)/4, $0x3ddda2a4
+DATA vectorConstants<>+1856(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1860(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1864(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1868(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1872(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1876(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1880(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1884(SB)/4, $0x3de04cfe
+DATA vectorConstants<>+1888(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1892(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1896(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1900(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1904(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1908(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1912(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1916(SB)/4, $0x3de7167c
+DATA vectorConstants<>+1920(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1924(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1928(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1932(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1936(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1940(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1944(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1948(SB)/4, $0x3e0375d4
+DATA vectorConstants<>+1952(SB)/4, $0x3e072797
+DATA vectorConstants<>+1956(SB)/4, $0x3e072797
+DATA vectorConstants<>+1960(SB)/4, $0x3e072797
+DATA vectorConstants<>+1964(SB)/4, $0x3e072797
+DATA vectorConstants<>+1968(SB)/4, $0x3e072797
+DATA vectorConstants<>+1972(SB)/4, $0x3e072797
+DATA vectorConstants<>+1976(SB)/4, $0x3e072797
+DATA vectorConstants<>+1980(SB)/4, $0x3e072797
+DATA vectorConstants<>+1984(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+1988(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+1992(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+1996(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+2000(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+2004(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+2008(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+2012(SB)/4, $0x3e0882e8
+DATA vectorConstants<>+2016(SB)/4, $0x3e088693
+DATA vectorConstants<>+2020(SB)/4, $0x3e088693
+DATA vectorConstants<>+2024(SB)/4, $0x3e088693
+DATA vectorConstants<>+2028(SB)/4, $0x3e088693
+DATA vectorConstants<>+2032(SB)/4, $0x3e088693
+DATA vectorConstants<>+2036(SB)/4, $0x3e088693
+DATA vectorConstants<>+2040(SB)/4, $0x3e088693
+DATA vectorConstants<>+2044(SB)/4, $0x3e088693
+DATA vectorConstants<>+2048(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2052(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2056(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2060(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2064(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2068(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2072(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2076(SB)/4, $0x3e14423e
+DATA vectorConstants<>+2080(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2084(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2088(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2092(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2096(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2100(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2104(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2108(SB)/4, $0x3e2aaa49
+DATA vectorConstants<>+2112(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2116(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2120(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2124(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2128(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2132(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2136(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2140(SB)/4, $0x3e2aaaaa
+DATA vectorConstants<>+2144(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2148(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2152(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2156(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2160(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2164(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2168(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2172(SB)/4, $0x3e2aaaab
+DATA vectorConstants<>+2176(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2180(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2184(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2188(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2192(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2196(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2200(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2204(SB)/4, $0x3e2aaae4
+DATA vectorConstants<>+2208(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2212(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2216(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2220(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2224(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2228(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2232(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2236(SB)/4, $0x3e4cb4d8
+DATA vectorConstants<>+2240(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2244(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2248(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2252(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2256(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2260(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2264(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2268(SB)/4, $0x3e4cc8ff
+DATA vectorConstants<>+2272(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2276(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2280(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2284(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2288(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2292(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2296(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2300(SB)/4, $0x3e5b33b6
+DATA vectorConstants<>+2304(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2308(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2312(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2316(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2320(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2324(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2328(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2332(SB)/4, $0x3e75fdee
+DATA vectorConstants<>+2336(SB)/4, $0x3e800000
+DATA vectorConstants<>+2340(SB)/4, $0x3e800000
+DATA vectorConstants<>+2344(SB)/4, $0x3e800000
+DATA vectorConstants<>+2348(SB)/4, $0x3e800000
+DATA vectorConstants<>+2352(SB)/4, $0x3e800000
+DATA vectorConstants<>+2356(SB)/4, $0x3e800000
+DATA vectorConstants<>+2360(SB)/4, $0x3e800000
+DATA vectorConstants<>+2364(SB)/4, $0x3e800000
+DATA vectorConstants<>+2368(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2372(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2376(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2380(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2384(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2388(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2392(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2396(SB)/4, $0x3e81e0ed
+DATA vectorConstants<>+2400(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2404(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2408(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2412(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2416(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2420(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2424(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2428(SB)/4, $0x3e9a2000
+DATA vectorConstants<>+2432(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2436(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2440(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2444(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2448(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2452(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2456(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2460(SB)/4, $0x3eaaaabf
+DATA vectorConstants<>+2464(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2468(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2472(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2476(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2480(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2484(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2488(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2492(SB)/4, $0x3eaaaad2
+DATA vectorConstants<>+2496(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2500(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2504(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2508(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2512(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2516(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2520(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2524(SB)/4, $0x3ede5bd9
+DATA vectorConstants<>+2528(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2532(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2536(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2540(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2544(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2548(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2552(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2556(SB)/4, $0x3ee8676f
+DATA vectorConstants<>+2560(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2564(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2568(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2572(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2576(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2580(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2584(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2588(SB)/4, $0x3efffffe
+DATA vectorConstants<>+2592(SB)/4, $0x3f000000
+DATA vectorConstants<>+2596(SB)/4, $0x3f000000
+DATA vectorConstants<>+2600(SB)/4, $0x3f000000
+DATA vectorConstants<>+2604(SB)/4, $0x3f000000
+DATA vectorConstants<>+2608(SB)/4, $0x3f000000
+DATA vectorConstants<>+2612(SB)/4, $0x3f000000
+DATA vectorConstants<>+2616(SB)/4, $0x3f000000
+DATA vectorConstants<>+2620(SB)/4, $0x3f000000
+DATA vectorConstants<>+2624(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2628(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2632(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2636(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2640(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2644(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2648(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2652(SB)/4, $0x3f0ccccd
+DATA vectorConstants<>+2656(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2660(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2664(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2668(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2672(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2676(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2680(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2684(SB)/4, $0x3f19999a
+DATA vectorConstants<>+2688(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2692(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2696(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2700(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2704(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2708(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2712(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2716(SB)/4, $0x3f22268f
+DATA vectorConstants<>+2720(SB)/4, $0x3f317218
+DATA vectorConstants<>+2724(SB)/4, $0x3f317218
+DATA vectorConstants<>+2728(SB)/4, $0x3f317218
+DATA vectorConstants<>+2732(SB)/4, $0x3f317218
+DATA vectorConstants<>+2736(SB)/4, $0x3f317218
+DATA vectorConstants<>+2740(SB)/4, $0x3f317218
+DATA vectorConstants<>+2744(SB)/4, $0x3f317218
+DATA vectorConstants<>+2748(SB)/4, $0x3f317218
+DATA vectorConstants<>+2752(SB)/4, $0x3f318000
+DATA vectorConstants<>+2756(SB)/4, $0x3f318000
+DATA vectorConstants<>+2760(SB)/4, $0x3f318000
+DATA vectorConstants<>+2764(SB)/4, $0x3f318000
+DATA vectorConstants<>+2768(SB)/4, $0x3f318000
+DATA vectorConstants<>+2772(SB)/4, $0x3f318000
+DATA vectorConstants<>+2776(SB)/4, $0x3f318000
+DATA vectorConstants<>+2780(SB)/4, $0x3f318000
+DATA vectorConstants<>+2784(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2788(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2792(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2796(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2800(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2804(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2808(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2812(SB)/4, $0x3f34e773
+DATA vectorConstants<>+2816(SB)/4, $0x3f400000
+DATA vectorConstants<>+2820(SB)/4, $0x3f400000
+DATA vectorConstants<>+2824(SB)/4, $0x3f400000
+DATA vectorConstants<>+2828(SB)/4, $0x3f400000
+DATA vectorConstants<>+2832(SB)/4, $0x3f400000
+DATA vectorConstants<>+2836(SB)/4, $0x3f400000
+DATA vectorConstants<>+2840(SB)/4, $0x3f400000
+DATA vectorConstants<>+2844(SB)/4, $0x3f400000
+DATA vectorConstants<>+2848(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2852(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2856(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2860(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2864(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2868(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2872(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2876(SB)/4, $0x3f490fdb
+DATA vectorConstants<>+2880(SB)/4, $0x3f800000
+DATA vectorConstants<>+2884(SB)/4, $0x3f800000
+DATA vectorConstants<>+2888(SB)/4, $0x3f800000
+DATA vectorConstants<>+2892(SB)/4, $0x3f800000
+DATA vectorConstants<>+2896(SB)/4, $0x3f800000
+DATA vectorConstants<>+2900(SB)/4, $0x3f800000
+DATA vectorConstants<>+2904(SB)/4, $0x3f800000
+DATA vectorConstants<>+2908(SB)/4, $0x3f800000
+DATA vectorConstants<>+2912(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2916(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2920(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2924(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2928(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2932(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2936(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2940(SB)/4, $0x3f86ea84
+DATA vectorConstants<>+2944(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2948(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2952(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2956(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2960(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2964(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2968(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2972(SB)/4, $0x3f906ebb
+DATA vectorConstants<>+2976(SB)/4, $0x3f909313
+DATA vectorConstants<>+2980(SB)/4, $0x3f909313
+DATA vectorConstants<>+2984(SB)/4, $0x3f909313
+DATA vectorConstants<>+2988(SB)/4, $0x3f909313
+DATA vectorConstants<>+2992(SB)/4, $0x3f909313
+DATA vectorConstants<>+2996(SB)/4, $0x3f909313
+DATA vectorConstants<>+3000(SB)/4, $0x3f909313
+DATA vectorConstants<>+3004(SB)/4, $0x3f909313
+DATA vectorConstants<>+3008(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3012(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3016(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3020(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3024(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3028(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3032(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3036(SB)/4, $0x3fb8aa3b
+DATA vectorConstants<>+3040(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3044(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3048(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3052(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3056(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3060(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3064(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3068(SB)/4, $0x3fc90fdb
+DATA vectorConstants<>+3072(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3076(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3080(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3084(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3088(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3092(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3096(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3100(SB)/4, $0x3fcc422a
+DATA vectorConstants<>+3104(SB)/4, $0x40000000
+DATA vectorConstants<>+3108(SB)/4, $0x40000000
+DATA vectorConstants<>+3112(SB)/4, $0x40000000
+DATA vectorConstants<>+3116(SB)/4, $0x40000000
+DATA vectorConstants<>+3120(SB)/4, $0x40000000
+DATA vectorConstants<>+3124(SB)/4, $0x40000000
+DATA vectorConstants<>+3128(SB)/4, $0x40000000
+DATA vectorConstants<>+3132(SB)/4, $0x40000000
+DATA vectorConstants<>+3136(SB)/4, $0x40200000
+DATA vectorConstants<>+3140(SB)/4, $0x40200000
+DATA vectorConstants<>+3144(SB)/4, $0x40200000
+DATA vectorConstants<>+3148(SB)/4, $0x40200000
+DATA vectorConstants<>+3152(SB)/4, $0x40200000
+DATA vectorConstants<>+3156(SB)/4, $0x40200000
+DATA vectorConstants<>+3160(SB)/4, $0x40200000
+DATA vectorConstants<>+3164(SB)/4, $0x40200000
+DATA vectorConstants<>+3168(SB)/4, $0x40400000
+DATA vectorConstants<>+3172(SB)/4, $0x40400000
+DATA vectorConstants<>+3176(SB)/4, $0x40400000
+DATA vectorConstants<>+3180(SB)/4, $0x40400000
+DATA vectorConstants<>+3184(SB)/4, $0x40400000
+DATA vectorConstants<>+3188(SB)/4, $0x40400000
+DATA vectorConstants<>+3192(SB)/4, $0x40400000
+DATA vectorConstants<>+3196(SB)/4, $0x40400000
+DATA vectorConstants<>+3200(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3204(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3208(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3212(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3216(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3220(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3224(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3228(SB)/4, $0x40490fdb
+DATA vectorConstants<>+3232(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3236(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3240(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3244(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3248(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3252(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3256(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3260(SB)/4, $0x407ccccd
+DATA vectorConstants<>+3264(SB)/4, $0x40800000
+DATA vectorConstants<>+3268(SB)/4, $0x40800000
+DATA vectorConstants<>+3272(SB)/4, $0x40800000
+DATA vectorConstants<>+3276(SB)/4, $0x40800000
+DATA vectorConstants<>+3280(SB)/4, $0x40800000
+DATA vectorConstants<>+3284(SB)/4, $0x40800000
+DATA vectorConstants<>+3288(SB)/4, $0x40800000
+DATA vectorConstants<>+3292(SB)/4, $0x40800000
+DATA vectorConstants<>+3296(SB)/4, $0x40a00000
+DATA vectorConstants<>+3300(SB)/4, $0x40a00000
+DATA vectorConstants<>+3304(SB)/4, $0x40a00000
+DATA vectorConstants<>+3308(SB)/4, $0x40a00000
+DATA vectorConstants<>+3312(SB)/4, $0x40a00000
+DATA vectorConstants<>+3316(SB)/4, $0x40a00000
+DATA vectorConstants<>+3320(SB)/4, $0x40a00000
+DATA vectorConstants<>+3324(SB)/4, $0x40a00000
+DATA vectorConstants<>+3328(SB)/4, $0x40c00000
+DATA vectorConstants<>+3332(SB)/4, $0x40c00000
+DATA vectorConstants<>+3336(SB)/4, $0x40c00000
+DATA vectorConstants<>+3340(SB)/4, $0x40c00000
+DATA vectorConstants<>+3344(SB)/4, $0x40c00000
+DATA vectorConstants<>+3348(SB)/4, $0x40c00000
+DATA vectorConstants<>+3352(SB)/4, $0x40c00000
+DATA vectorConstants<>+3356(SB)/4, $0x40c00000
+DATA vectorConstants<>+3360(SB)/4, $0x41200000
+DATA vectorConstants<>+3364(SB)/4, $0x41200000
+DATA vectorConstants<>+3368(SB)/4, $0x41200000
+DATA vectorConstants<>+3372(SB)/4, $0x41200000
+DATA vectorConstants<>+3376(SB)/4, $0x41200000
+DATA vectorConstants<>+3380(SB)/4, $0x41200000
+DATA vectorConstants<>+3384(SB)/4, $0x41200000
+DATA vectorConstants<>+3388(SB)/4, $0x41200000
+DATA vectorConstants<>+3392(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3396(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3400(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3404(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3408(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3412(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3416(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3420(SB)/4, $0x4124cccd
+DATA vectorConstants<>+3424(SB)/4, $0x41400000
+DATA vectorConstants<>+3428(SB)/4, $0x41400000
+DATA vectorConstants<>+3432(SB)/4, $0x41400000
+DATA vectorConstants<>+3436(SB)/4, $0x41400000
+DATA vectorConstants<>+3440(SB)/4, $0x41400000
+DATA vectorConstants<>+3444(SB)/4, $0x41400000
+DATA vectorConstants<>+3448(SB)/4, $0x41400000
+DATA vectorConstants<>+3452(SB)/4, $0x41400000
+DATA vectorConstants<>+3456(SB)/4, $0x4169999a
+DATA vectorConstants<>+3460(SB)/4, $0x4169999a
+DATA vectorConstants<>+3464(SB)/4, $0x4169999a
+DATA vectorConstants<>+3468(SB)/4, $0x4169999a
+DATA vectorConstants<>+3472(SB)/4, $0x4169999a
+DATA vectorConstants<>+3476(SB)/4, $0x4169999a
+DATA vectorConstants<>+3480(SB)/4, $0x4169999a
+DATA vectorConstants<>+3484(SB)/4, $0x4169999a
+DATA vectorConstants<>+3488(SB)/4, $0x41b80000
+DATA vectorConstants<>+3492(SB)/4, $0x41b80000
+DATA vectorConstants<>+3496(SB)/4, $0x41b80000
+DATA vectorConstants<>+3500(SB)/4, $0x41b80000
+DATA vectorConstants<>+3504(SB)/4, $0x41b80000
+DATA vectorConstants<>+3508(SB)/4, $0x41b80000
+DATA vectorConstants<>+3512(SB)/4, $0x41b80000
+DATA vectorConstants<>+3516(SB)/4, $0x41b80000
+DATA vectorConstants<>+3520(SB)/4, $0x42b20000
+DATA vectorConstants<>+3524(SB)/4, $0x42b20000
+DATA vectorConstants<>+3528(SB)/4, $0x42b20000
+DATA vectorConstants<>+3532(SB)/4, $0x42b20000
+DATA vectorConstants<>+3536(SB)/4, $0x42b20000
+DATA vectorConstants<>+3540(SB)/4, $0x42b20000
+DATA vectorConstants<>+3544(SB)/4, $0x42b20000
+DATA vectorConstants<>+3548(SB)/4, $0x42b20000
+DATA vectorConstants<>+3552(SB)/4, $0x42b40000
+DATA vectorConstants<>+3556(SB)/4, $0x42b40000
+DATA vectorConstants<>+3560(SB)/4, $0x42b40000
+DATA vectorConstants<>+3564(SB)/4, $0x42b40000
+DATA vectorConstants<>+3568(SB)/4, $0x42b40000
+DATA vectorConstants<>+3572(SB)/4, $0x42b40000
+DATA vectorConstants<>+3576(SB)/4, $0x42b40000
+DATA vectorConstants<>+3580(SB)/4, $0x42b40000
+DATA vectorConstants<>+3584(SB)/4, $0x42f00000
+DATA vectorConstants<>+3588(SB)/4, $0x42f00000
+DATA vectorConstants<>+3592(SB)/4, $0x42f00000
+DATA vectorConstants<>+3596(SB)/4, $0x42f00000
+DATA vectorConstants<>+3600(SB)/4, $0x42f00000
+DATA vectorConstants<>+3604(SB)/4, $0x42f00000
+DATA vectorConstants<>+3608(SB)/4, $0x42f00000
+DATA vectorConstants<>+3612(SB)/4, $0x42f00000
+DATA vectorConstants<>+3616(SB)/4, $0x43000000
+DATA vectorConstants<>+3620(SB)/4, $0x43000000
+DATA vectorConstants<>+3624(SB)/4, $0x43000000
+DATA vectorConstants<>+3628(SB)/4, $0x43000000
+DATA vectorConstants<>+3632(SB)/4, $0x43000000
+DATA vectorConstants<>+3636(SB)/4, $0x43000000
+DATA vectorConstants<>+3640(SB)/4, $0x43000000
+DATA vectorConstants<>+3644(SB)/4, $0x43000000
+DATA vectorConstants<>+3648(SB)/4, $0x43010000
+DATA vectorConstants<>+3652(SB)/4, $0x43010000
+DATA vectorConstants<>+3656(SB)/4, $0x43010000
+DATA vectorConstants<>+3660(SB)/4, $0x43010000
+DATA vectorConstants<>+3664(SB)/4, $0x43010000
+DATA vectorConstants<>+3668(SB)/4, $0x43010000
+DATA vectorConstants<>+3672(SB)/4, $0x43010000
+DATA vectorConstants<>+3676(SB)/4, $0x43010000
+DATA vectorConstants<>+3680(SB)/4, $0x4a800000
+DATA vectorConstants<>+3684(SB)/4, $0x4a800000
+DATA vectorConstants<>+3688(SB)/4, $0x4a800000
+DATA vectorConstants<>+3692(SB)/4, $0x4a800000
+DATA vectorConstants<>+3696(SB)/4, $0x4a800000
+DATA vectorConstants<>+3700(SB)/4, $0x4a800000
+DATA vectorConstants<>+3704(SB)/4, $0x4a800000
+DATA vectorConstants<>+3708(SB)/4, $0x4a800000
+DATA vectorConstants<>+3712(SB)/4, $0x4b000000
+DATA vectorConstants<>+3716(SB)/4, $0x4b000000
+DATA vectorConstants<>+3720(SB)/4, $0x4b000000
+DATA vectorConstants<>+3724(SB)/4, $0x4b000000
+DATA vectorConstants<>+3728(SB)/4, $0x4b000000
+DATA vectorConstants<>+3732(SB)/4, $0x4b000000
+DATA vectorConstants<>+3736(SB)/4, $0x4b000000
+DATA vectorConstants<>+3740(SB)/4, $0x4b000000
+DATA vectorConstants<>+3744(SB)/4, $0x4c800000
+DATA vectorConstants<>+3748(SB)/4, $0x4c800000
+DATA vectorConstants<>+3752(SB)/4, $0x4c800000
+DATA vectorConstants<>+3756(SB)/4, $0x4c800000
+DATA vectorConstants<>+3760(SB)/4, $0x4c800000
+DATA vectorConstants<>+3764(SB)/4, $0x4c800000
+DATA vectorConstants<>+3768(SB)/4, $0x4c800000
+DATA vectorConstants<>+3772(SB)/4, $0x4c800000
+DATA vectorConstants<>+3776(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3780(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3784(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3788(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3792(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3796(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3800(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3804(SB)/4, $0x7f7fffff
+DATA vectorConstants<>+3808(SB)/4, $0x7f800000
+DATA vectorConstants<>+3812(SB)/4, $0x7f800000
+DATA vectorConstants<>+3816(SB)/4, $0x7f800000
+DATA vectorConstants<>+3820(SB)/4, $0x7f800000
+DATA vectorConstants<>+3824(SB)/4, $0x7f800000
+DATA vectorConstants<>+3828(SB)/4, $0x7f800000
+DATA vectorConstants<>+3832(SB)/4, $0x7f800000
+DATA vectorConstants<>+3836(SB)/4, $0x7f800000
+DATA vectorConstants<>+3840(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3844(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3848(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3852(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3856(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3860(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3864(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3868(SB)/4, $0x7fc00000
+DATA vectorConstants<>+3872(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3876(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3880(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3884(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3888(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3892(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3896(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3900(SB)/4, $0x7fffffff
+DATA vectorConstants<>+3904(SB)/4, $0x80000000
+DATA vectorConstants<>+3908(SB)/4, $0x80000000
+DATA vectorConstants<>+3912(SB)/4, $0x80000000
+DATA vectorConstants<>+3916(SB)/4, $0x80000000
+DATA vectorConstants<>+3920(SB)/4, $0x80000000
+DATA vectorConstants<>+3924(SB)/4, $0x80000000
+DATA vectorConstants<>+3928(SB)/4, $0x80000000
+DATA vectorConstants<>+3932(SB)/4, $0x80000000
+DATA vectorConstants<>+3936(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3940(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3944(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3948(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3952(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3956(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3960(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3964(SB)/4, $0xb22d91af
+DATA vectorConstants<>+3968(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3972(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3976(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3980(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3984(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3988(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3992(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+3996(SB)/4, $0xb2ef0965
+DATA vectorConstants<>+4000(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4004(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4008(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4012(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4016(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4020(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4024(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4028(SB)/4, $0xb2fa5193
+DATA vectorConstants<>+4032(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4036(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4040(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4044(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4048(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4052(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4056(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4060(SB)/4, $0xb33bbd2e
+DATA vectorConstants<>+4064(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4068(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4072(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4076(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4080(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4084(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4088(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4092(SB)/4, $0xb342bc9b
+DATA vectorConstants<>+4096(SB)/4, $0xb9250045
+DATA vectorConstants<>+4100(SB)/4, $0xb9250045
+DATA vectorConstants<>+4104(SB)/4, $0xb9250045
+DATA vectorConstants<>+4108(SB)/4, $0xb9250045
+DATA vectorConstants<>+4112(SB)/4, $0xb9250045
+DATA vectorConstants<>+4116(SB)/4, $0xb9250045
+DATA vectorConstants<>+4120(SB)/4, $0xb9250045
+DATA vectorConstants<>+4124(SB)/4, $0xb9250045
+DATA vectorConstants<>+4128(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4132(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4136(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4140(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4144(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4148(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4152(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4156(SB)/4, $0xb9316c59
+DATA vectorConstants<>+4160(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4164(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4168(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4172(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4176(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4180(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4184(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4188(SB)/4, $0xb94ca1f1
+DATA vectorConstants<>+4192(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4196(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4200(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4204(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4208(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4212(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4216(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4220(SB)/4, $0xb95e8083
+DATA vectorConstants<>+4224(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4228(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4232(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4236(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4240(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4244(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4248(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4252(SB)/4, $0xb9a31141
+DATA vectorConstants<>+4256(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4260(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4264(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4268(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4272(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4276(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4280(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4284(SB)/4, $0xb9e22c8a
+DATA vectorConstants<>+4288(SB)/4, $0xba09d149
+DATA vectorConstants<>+4292(SB)/4, $0xba09d149
+DATA vectorConstants<>+4296(SB)/4, $0xba09d149
+DATA vectorConstants<>+4300(SB)/4, $0xba09d149
+DATA vectorConstants<>+4304(SB)/4, $0xba09d149
+DATA vectorConstants<>+4308(SB)/4, $0xba09d149
+DATA vectorConstants<>+4312(SB)/4, $0xba09d149
+DATA vectorConstants<>+4316(SB)/4, $0xba09d149
+DATA vectorConstants<>+4320(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4324(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4328(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4332(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4336(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4340(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4344(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4348(SB)/4, $0xba51fb80
+DATA vectorConstants<>+4352(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4356(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4360(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4364(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4368(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4372(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4376(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4380(SB)/4, $0xbab6061a
+DATA vectorConstants<>+4384(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4388(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4392(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4396(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4400(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4404(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4408(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4412(SB)/4, $0xbad1d63f
+DATA vectorConstants<>+4416(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4420(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4424(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4428(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4432(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4436(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4440(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4444(SB)/4, $0xbaeb17de
+DATA vectorConstants<>+4448(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4452(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4456(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4460(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4464(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4468(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4472(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4476(SB)/4, $0xbb0e0f11
+DATA vectorConstants<>+4480(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4484(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4488(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4492(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4496(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4500(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4504(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4508(SB)/4, $0xbb96c984
+DATA vectorConstants<>+4512(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4516(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4520(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4524(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4528(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4532(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4536(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4540(SB)/4, $0xbb9d6527
+DATA vectorConstants<>+4544(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4548(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4552(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4556(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4560(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4564(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4568(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4572(SB)/4, $0xbbcd9826
+DATA vectorConstants<>+4576(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4580(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4584(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4588(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4592(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4596(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4600(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4604(SB)/4, $0xbc863c0c
+DATA vectorConstants<>+4608(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4612(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4616(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4620(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4624(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4628(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4632(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4636(SB)/4, $0xbcaae275
+DATA vectorConstants<>+4640(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4644(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4648(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4652(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4656(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4660(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4664(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4668(SB)/4, $0xbccd75d8
+DATA vectorConstants<>+4672(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4676(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4680(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4684(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4688(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4692(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4696(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4700(SB)/4, $0xbcdbfc87
+DATA vectorConstants<>+4704(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4708(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4712(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4716(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4720(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4724(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4728(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4732(SB)/4, $0xbcff68a3
+DATA vectorConstants<>+4736(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4740(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4744(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4748(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4752(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4756(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4760(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4764(SB)/4, $0xbd38a05c
+DATA vectorConstants<>+4768(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4772(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4776(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4780(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4784(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4788(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4792(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4796(SB)/4, $0xbd5c943d
+DATA vectorConstants<>+4800(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4804(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4808(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4812(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4816(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4820(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4824(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4828(SB)/4, $0xbdac1a46
+DATA vectorConstants<>+4832(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4836(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4840(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4844(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4848(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4852(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4856(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4860(SB)/4, $0xbe06c547
+DATA vectorConstants<>+4864(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4868(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4872(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4876(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4880(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4884(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4888(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4892(SB)/4, $0xbe1210da
+DATA vectorConstants<>+4896(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4900(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4904(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4908(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4912(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4916(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4920(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4924(SB)/4, $0xbe2a77ee
+DATA vectorConstants<>+4928(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4932(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4936(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4940(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4944(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4948(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4952(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4956(SB)/4, $0xbe2aaaa3
+DATA vectorConstants<>+4960(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4964(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4968(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4972(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4976(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4980(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4984(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4988(SB)/4, $0xbe2f5d65
+DATA vectorConstants<>+4992(SB)/4, $0xbe800020
+DATA vectorConstants<>+4996(SB)/4, $0xbe800020
+DATA vectorConstants<>+5000(SB)/4, $0xbe800020
+DATA vectorConstants<>+5004(SB)/4, $0xbe800020
+DATA vectorConstants<>+5008(SB)/4, $0xbe800020
+DATA vectorConstants<>+5012(SB)/4, $0xbe800020
+DATA vectorConstants<>+5016(SB)/4, $0xbe800020
+DATA vectorConstants<>+5020(SB)/4, $0xbe800020
+DATA vectorConstants<>+5024(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5028(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5032(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5036(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5040(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5044(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5048(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5052(SB)/4, $0xbeaaaa9f
+DATA vectorConstants<>+5056(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5060(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5064(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5068(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5072(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5076(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5080(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5084(SB)/4, $0xbeaaaaa5
+DATA vectorConstants<>+5088(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5092(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5096(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5100(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5104(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5108(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5112(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5116(SB)/4, $0xbec0939f
+DATA vectorConstants<>+5120(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5124(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5128(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5132(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5136(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5140(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5144(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5148(SB)/4, $0xbede0ce1
+DATA vectorConstants<>+5152(SB)/4, $0xbf000000
+DATA vectorConstants<>+5156(SB)/4, $0xbf000000
+DATA vectorConstants<>+5160(SB)/4, $0xbf000000
+DATA vectorConstants<>+5164(SB)/4, $0xbf000000
+DATA vectorConstants<>+5168(SB)/4, $0xbf000000
+DATA vectorConstants<>+5172(SB)/4, $0xbf000000
+DATA vectorConstants<>+5176(SB)/4, $0xbf000000
+DATA vectorConstants<>+5180(SB)/4, $0xbf000000
+DATA vectorConstants<>+5184(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5188(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5192(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5196(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5200(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5204(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5208(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5212(SB)/4, $0xbf255ddd
+DATA vectorConstants<>+5216(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5220(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5224(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5228(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5232(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5236(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5240(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5244(SB)/4, $0xbf4dfda8
+DATA vectorConstants<>+5248(SB)/4, $0xbf800000
+DATA vectorConstants<>+5252(SB)/4, $0xbf800000
+DATA vectorConstants<>+5256(SB)/4, $0xbf800000
+DATA vectorConstants<>+5260(SB)/4, $0xbf800000
+DATA vectorConstants<>+5264(SB)/4, $0xbf800000
+DATA vectorConstants<>+5268(SB)/4, $0xbf800000
+DATA vectorConstants<>+5272(SB)/4, $0xbf800000
+DATA vectorConstants<>+5276(SB)/4, $0xbf800000
+DATA vectorConstants<>+5280(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5284(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5288(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5292(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5296(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5300(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5304(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5308(SB)/4, $0xbf9de9e6
+DATA vectorConstants<>+5312(SB)/4, $0xc0000000
+DATA vectorConstants<>+5316(SB)/4, $0xc0000000
+DATA vectorConstants<>+5320(SB)/4, $0xc0000000
+DATA vectorConstants<>+5324(SB)/4, $0xc0000000
+DATA vectorConstants<>+5328(SB)/4, $0xc0000000
+DATA vectorConstants<>+5332(SB)/4, $0xc0000000
+DATA vectorConstants<>+5336(SB)/4, $0xc0000000
+DATA vectorConstants<>+5340(SB)/4, $0xc0000000
+DATA vectorConstants<>+5344(SB)/4, $0xc0400000
+DATA vectorConstants<>+5348(SB)/4, $0xc0400000
+DATA vectorConstants<>+5352(SB)/4, $0xc0400000
+DATA vectorConstants<>+5356(SB)/4, $0xc0400000
+DATA vectorConstants<>+5360(SB)/4, $0xc0400000
+DATA vectorConstants<>+5364(SB)/4, $0xc0400000
+DATA vectorConstants<>+5368(SB)/4, $0xc0400000
+DATA vectorConstants<>+5372(SB)/4, $0xc0400000
+DATA vectorConstants<>+5376(SB)/4, $0xc1400000
+DATA vectorConstants<>+5380(SB)/4, $0xc1400000
+DATA vectorConstants<>+5384(SB)/4, $0xc1400000
+DATA vectorConstants<>+5388(SB)/4, $0xc1400000
+DATA vectorConstants<>+5392(SB)/4, $0xc1400000
+DATA vectorConstants<>+5396(SB)/4, $0xc1400000
+DATA vectorConstants<>+5400(SB)/4, $0xc1400000
+DATA vectorConstants<>+5404(SB)/4, $0xc1400000
+DATA vectorConstants<>+5408(SB)/4, $0xc169999a
+DATA vectorConstants<>+5412(SB)/4, $0xc169999a
+DATA vectorConstants<>+5416(SB)/4, $0xc169999a
+DATA vectorConstants<>+5420(SB)/4, $0xc169999a
+DATA vectorConstants<>+5424(SB)/4, $0xc169999a
+DATA vectorConstants<>+5428(SB)/4, $0xc169999a
+DATA vectorConstants<>+5432(SB)/4, $0xc169999a
+DATA vectorConstants<>+5436(SB)/4, $0xc169999a
+DATA vectorConstants<>+5440(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5444(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5448(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5452(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5456(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5460(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5464(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5468(SB)/4, $0xc1a00000
+DATA vectorConstants<>+5472(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5476(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5480(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5484(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5488(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5492(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5496(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5500(SB)/4, $0xc2c80000
+DATA vectorConstants<>+5504(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5508(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5512(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5516(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5520(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5524(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5528(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5532(SB)/4, $0xc2d00000
+DATA vectorConstants<>+5536(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5540(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5544(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5548(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5552(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5556(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5560(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5564(SB)/4, $0xc2dc0000
+DATA vectorConstants<>+5568(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5572(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5576(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5580(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5584(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5588(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5592(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5596(SB)/4, $0xc2f00000
+DATA vectorConstants<>+5600(SB)/4, $0xc3170000
+DATA vectorConstants<>+5604(SB)/4, $0xc3170000
+DATA vectorConstants<>+5608(SB)/4, $0xc3170000
+DATA vectorConstants<>+5612(SB)/4, $0xc3170000
+DATA vectorConstants<>+5616(SB)/4, $0xc3170000
+DATA vectorConstants<>+5620(SB)/4, $0xc3170000
+DATA vectorConstants<>+5624(SB)/4, $0xc3170000
+DATA vectorConstants<>+5628(SB)/4, $0xc3170000
+DATA vectorConstants<>+5632(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5636(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5640(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5644(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5648(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5652(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5656(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5660(SB)/4, $0xc32a0000
+DATA vectorConstants<>+5664(SB)/4, $0xc3480000
+DATA vectorConstants<>+5668(SB)/4, $0xc3480000
+DATA vectorConstants<>+5672(SB)/4, $0xc3480000
+DATA vectorConstants<>+5676(SB)/4, $0xc3480000
+DATA vectorConstants<>+5680(SB)/4, $0xc3480000
+DATA vectorConstants<>+5684(SB)/4, $0xc3480000
+DATA vectorConstants<>+5688(SB)/4, $0xc3480000
+DATA vectorConstants<>+5692(SB)/4, $0xc3480000
+DATA vectorConstants<>+5696(SB)/4, $0xc4317218
+DATA vectorConstants<>+5700(SB)/4, $0xc4317218
+DATA vectorConstants<>+5704(SB)/4, $0xc4317218
+DATA vectorConstants<>+5708(SB)/4, $0xc4317218
+DATA vectorConstants<>+5712(SB)/4, $0xc4317218
+DATA vectorConstants<>+5716(SB)/4, $0xc4317218
+DATA vectorConstants<>+5720(SB)/4, $0xc4317218
+DATA vectorConstants<>+5724(SB)/4, $0xc4317218
+DATA vectorConstants<>+5728(SB)/4, $0xff800000
+DATA vectorConstants<>+5732(SB)/4, $0xff800000
+DATA vectorConstants<>+5736(SB)/4, $0xff800000
+DATA vectorConstants<>+5740(SB)/4, $0xff800000
+DATA vectorConstants<>+5744(SB)/4, $0xff800000
+DATA vectorConstants<>+5748(SB)/4, $0xff800000
+DATA vectorConstants<>+5752(SB)/4, $0xff800000
+DATA vectorConstants<>+5756(SB)/4, $0xff800000
+DATA vectorConstants<>+5760(SB)/4, $0xffffffff
+DATA vectorConstants<>+5764(SB)/4, $0xffffffff
+DATA vectorConstants<>+5768(SB)/4, $0xffffffff
+DATA vectorConstants<>+5772(SB)/4, $0xffffffff
+DATA vectorConstants<>+5776(SB)/4, $0xffffffff
+DATA vectorConstants<>+5780(SB)/4, $0xffffffff
+DATA vectorConstants<>+5784(SB)/4, $0xffffffff
+DATA vectorConstants<>+5788(SB)/4, $0xffffffff
+DATA vectorConstants<>+5792(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5800(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5808(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5816(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+5824(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5832(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5840(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5848(SB)/8, $0x00000000000003ff
+DATA vectorConstants<>+5856(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5864(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5872(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5880(SB)/8, $0x0000000000000400
+DATA vectorConstants<>+5888(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5896(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5904(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5912(SB)/8, $0x0010000000000000
+DATA vectorConstants<>+5920(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5928(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5936(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5944(SB)/8, $0x3c90000000000000
+DATA vectorConstants<>+5952(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5960(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5968(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5976(SB)/8, $0x3c91a62633145c07
+DATA vectorConstants<>+5984(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+5992(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+6000(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+6008(SB)/8, $0x3dd473de6af278ed
+DATA vectorConstants<>+6016(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6024(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6032(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6040(SB)/8, $0x3e21f70cddcb9dbb
+DATA vectorConstants<>+6048(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6056(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6064(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6072(SB)/8, $0x3e5af38e136ba1a1
+DATA vectorConstants<>+6080(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6088(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6096(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6104(SB)/8, $0x3e927e4dd2f79684
+DATA vectorConstants<>+6112(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6120(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6128(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6136(SB)/8, $0x3ec71de0d97053f3
+DATA vectorConstants<>+6144(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6152(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6160(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6168(SB)/8, $0x3efa01a01a5fbb3b
+DATA vectorConstants<>+6176(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6184(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6192(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6200(SB)/8, $0x3f241fbbbe8fc300
+DATA vectorConstants<>+6208(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6216(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6224(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6232(SB)/8, $0x3f2a01a01a7ca22e
+DATA vectorConstants<>+6240(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6248(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6256(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6264(SB)/8, $0x3f4a01a01a01a01a
+DATA vectorConstants<>+6272(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6280(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6288(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6296(SB)/8, $0x3f4ea2c99a98da18
+DATA vectorConstants<>+6304(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6312(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6320(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6328(SB)/8, $0x3f50000000000000
+DATA vectorConstants<>+6336(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6344(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6352(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6360(SB)/8, $0x3f55f3e52fab1420
+DATA vectorConstants<>+6368(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6376(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6384(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6392(SB)/8, $0x3f56c16c16c16522
+DATA vectorConstants<>+6400(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6408(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6416(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6424(SB)/8, $0x3f5e25799d50d08d
+DATA vectorConstants<>+6432(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6440(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6448(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6456(SB)/8, $0x3f70410410410410
+DATA vectorConstants<>+6464(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6472(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6480(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6488(SB)/8, $0x3f7f07c1f07c1f08
+DATA vectorConstants<>+6496(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6504(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6512(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6520(SB)/8, $0x3f811111111109ab
+DATA vectorConstants<>+6528(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6536(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6544(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6552(SB)/8, $0x3f83b2d4cf1f88ae
+DATA vectorConstants<>+6560(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6568(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6576(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6584(SB)/8, $0x3f93b43162683f56
+DATA vectorConstants<>+6592(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6600(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6608(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6616(SB)/8, $0x3f9abe8791f90fd8
+DATA vectorConstants<>+6624(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6632(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6640(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6648(SB)/8, $0x3fa5555555555556
+DATA vectorConstants<>+6656(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6664(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6672(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6680(SB)/8, $0x3fac6aee88e7ed58
+DATA vectorConstants<>+6688(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6696(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6704(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6712(SB)/8, $0x3fad8941ba94e6a3
+DATA vectorConstants<>+6720(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6728(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6736(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6744(SB)/8, $0x3fb5555555555555
+DATA vectorConstants<>+6752(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6760(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6768(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6776(SB)/8, $0x3fb77989cddbcfdb
+DATA vectorConstants<>+6784(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6792(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6800(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6808(SB)/8, $0x3fc0cc2b7fe41666
+DATA vectorConstants<>+6816(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6824(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6832(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6840(SB)/8, $0x3fc28d7794daa1eb
+DATA vectorConstants<>+6848(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6856(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6864(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6872(SB)/8, $0x3fc3b3b4b3dd26b0
+DATA vectorConstants<>+6880(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6888(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6896(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6904(SB)/8, $0x3fc3e523f00f63f6
+DATA vectorConstants<>+6912(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6920(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6928(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6936(SB)/8, $0x3fc5555555555556
+DATA vectorConstants<>+6944(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6952(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6960(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6968(SB)/8, $0x3fc745c5845dc4a0
+DATA vectorConstants<>+6976(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6984(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+6992(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+7000(SB)/8, $0x3fcc71c73ac9a4ac
+DATA vectorConstants<>+7008(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7016(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7024(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7032(SB)/8, $0x3fce1f24d707d37c
+DATA vectorConstants<>+7040(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7048(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7056(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7064(SB)/8, $0x3fcebfbdc3c301a0
+DATA vectorConstants<>+7072(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7080(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7088(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7096(SB)/8, $0x3fd2492492367ee0
+DATA vectorConstants<>+7104(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7112(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7120(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7128(SB)/8, $0x3fd5555555555555
+DATA vectorConstants<>+7136(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7144(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7152(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7160(SB)/8, $0x3fd5cee1f83d03ec
+DATA vectorConstants<>+7168(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7176(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7184(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7192(SB)/8, $0x3fd999999999a249
+DATA vectorConstants<>+7200(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7208(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7216(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7224(SB)/8, $0x3fda58d3caeb0a8f
+DATA vectorConstants<>+7232(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7240(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7248(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7256(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+7264(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7272(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7280(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7288(SB)/8, $0x3fe27778080f99ab
+DATA vectorConstants<>+7296(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7304(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7312(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7320(SB)/8, $0x3fe2788cfc38c968
+DATA vectorConstants<>+7328(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7336(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7344(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7352(SB)/8, $0x3fe45f306dc9c883
+DATA vectorConstants<>+7360(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7368(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7376(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7384(SB)/8, $0x3fe5555555555555
+DATA vectorConstants<>+7392(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7400(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7408(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7416(SB)/8, $0x3fe62e42fef00000
+DATA vectorConstants<>+7424(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7432(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7440(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7448(SB)/8, $0x3fe62e42fefa39ef
+DATA vectorConstants<>+7456(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7464(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7472(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7480(SB)/8, $0x3fe62e430af2725f
+DATA vectorConstants<>+7488(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7496(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7504(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7512(SB)/8, $0x3fe6a09e00000000
+DATA vectorConstants<>+7520(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7528(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7536(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7544(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+7552(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7560(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7568(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7576(SB)/8, $0x3fe9f9cac4cc4157
+DATA vectorConstants<>+7584(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7592(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7600(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7608(SB)/8, $0x3fed67f1c864beb5
+DATA vectorConstants<>+7616(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7624(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7632(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7640(SB)/8, $0x3feec709d1213974
+DATA vectorConstants<>+7648(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7656(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7664(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7672(SB)/8, $0x3feffffffffda705
+DATA vectorConstants<>+7680(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7688(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7696(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7704(SB)/8, $0x3fefffffffffe58a
+DATA vectorConstants<>+7712(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7720(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7728(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7736(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+7744(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7752(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7760(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7768(SB)/8, $0x3ff71547652b82fe
+DATA vectorConstants<>+7776(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7784(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7792(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7800(SB)/8, $0x3ff921fb54442d18
+DATA vectorConstants<>+7808(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7816(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7824(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7832(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+7840(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7848(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7856(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7864(SB)/8, $0x40026bb1bbb55516
+DATA vectorConstants<>+7872(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7880(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7888(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7896(SB)/8, $0x40071547652bee77
+DATA vectorConstants<>+7904(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7912(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7920(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7928(SB)/8, $0x4008000000000000
+DATA vectorConstants<>+7936(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7944(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7952(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7960(SB)/8, $0x4010000000000000
+DATA vectorConstants<>+7968(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7976(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7984(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+7992(SB)/8, $0x40103c1f06d70297
+DATA vectorConstants<>+8000(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+8008(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+8016(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+8024(SB)/8, $0x4014000000000000
+DATA vectorConstants<>+8032(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8040(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8048(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8056(SB)/8, $0x4018000000000000
+DATA vectorConstants<>+8064(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8072(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8080(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8088(SB)/8, $0x4036000000000000
+DATA vectorConstants<>+8096(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8104(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8112(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8120(SB)/8, $0x404b000000000000
+DATA vectorConstants<>+8128(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8136(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8144(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8152(SB)/8, $0x4072c00000000000
+DATA vectorConstants<>+8160(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8168(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8176(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8184(SB)/8, $0x4086300000000000
+DATA vectorConstants<>+8192(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8200(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8208(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8216(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+8224(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8232(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8240(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8248(SB)/8, $0x4330000000000400
+DATA vectorConstants<>+8256(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8264(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8272(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8280(SB)/8, $0x4338000000000000
+DATA vectorConstants<>+8288(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8296(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8304(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8312(SB)/8, $0x43380000000003ff
+DATA vectorConstants<>+8320(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8328(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8336(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8344(SB)/8, $0x4350000000000000
+DATA vectorConstants<>+8352(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8360(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8368(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8376(SB)/8, $0x43b0000000000000
+DATA vectorConstants<>+8384(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8392(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8400(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8408(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+8416(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8424(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8432(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8440(SB)/8, $0x7ff8000000000001
+DATA vectorConstants<>+8448(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8456(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8464(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8472(SB)/8, $0x7fffffffffffffff
+DATA vectorConstants<>+8480(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8488(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8496(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8504(SB)/8, $0x8000000000000000
+DATA vectorConstants<>+8512(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8520(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8528(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8536(SB)/8, $0xbf43813813813814
+DATA vectorConstants<>+8544(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8552(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8560(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8568(SB)/8, $0xbf6253b41d8b2132
+DATA vectorConstants<>+8576(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8584(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8592(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8600(SB)/8, $0xbf66c16c16c16c17
+DATA vectorConstants<>+8608(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8616(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8624(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8632(SB)/8, $0xbf71111111111111
+DATA vectorConstants<>+8640(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8648(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8656(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8664(SB)/8, $0xbf7964480d78f4f6
+DATA vectorConstants<>+8672(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8680(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8688(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8696(SB)/8, $0xbf81111111111111
+DATA vectorConstants<>+8704(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8712(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8720(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8728(SB)/8, $0xbf95995995995996
+DATA vectorConstants<>+8736(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8744(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8752(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8760(SB)/8, $0xbf9a651b504444ed
+DATA vectorConstants<>+8768(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8776(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8784(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8792(SB)/8, $0xbfa39e4585e8a6fa
+DATA vectorConstants<>+8800(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8808(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8816(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8824(SB)/8, $0xbfb317559ab6f5f5
+DATA vectorConstants<>+8832(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8840(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8848(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8856(SB)/8, $0xbfbd760dcebff504
+DATA vectorConstants<>+8864(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8872(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8880(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8888(SB)/8, $0xbfc5555555555555
+DATA vectorConstants<>+8896(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8904(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8912(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8920(SB)/8, $0xbfc86a6d5206b7b6
+DATA vectorConstants<>+8928(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8936(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8944(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8952(SB)/8, $0xbfcf6464c7173a5b
+DATA vectorConstants<>+8960(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8968(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8976(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8984(SB)/8, $0xbfdc5e5e5e5e5e5e
+DATA vectorConstants<>+8992(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+9000(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+9008(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+9016(SB)/8, $0xbff0000000000000
+DATA vectorConstants<>+9024(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9032(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9040(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9048(SB)/8, $0xbff55d3c047a1330
+DATA vectorConstants<>+9056(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9064(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9072(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9080(SB)/8, $0xbffa51a66100ec66
+DATA vectorConstants<>+9088(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9096(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9104(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9112(SB)/8, $0xc008000000000000
+DATA vectorConstants<>+9120(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9128(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9136(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9144(SB)/8, $0xc013bd3cc9b93532
+DATA vectorConstants<>+9152(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9160(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9168(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9176(SB)/8, $0xc044000000000000
+DATA vectorConstants<>+9184(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9192(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9200(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9208(SB)/8, $0xc072c00000000000
+DATA vectorConstants<>+9216(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9224(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9232(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9240(SB)/8, $0xc0862e42fefa39ef
+DATA vectorConstants<>+9248(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9256(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9264(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9272(SB)/8, $0xc087500000000000
+DATA vectorConstants<>+9280(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9288(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9296(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+9304(SB)/8, $0xfff0000000000000
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $9312
 
 // func expAVX2(n int, dst *float32, a *float32, b *float32, c *float32, s *byte)
 // Requires: AVX, AVX2, FMA3
@@ -1898,48 +1906,48 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
-	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y6
-	VMOVUPS      vectorConstants<>+1088(SB), Y7
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+1120(SB), Y6
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y6
+	VMOVUPS      vectorConstants<>+1120(SB), Y7
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y7
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y7, Y5, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y2, Y4
 	VPSRAD       $0x01, Y3, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y6
-	VPADDD       vectorConstants<>+96(SB), Y5, Y7
+	VPADDD       vectorConstants<>+128(SB), Y4, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y6, Y6, Y0
@@ -1954,27 +1962,27 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5472(SB), Y1
+	VMOVUPS      vectorConstants<>+5504(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y1
+	VMOVUPS      vectorConstants<>+3520(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+1088(SB), Y3
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+1120(SB), Y3
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPS2DQ    Y1, Y1
 	VPSRAD       $0x01, Y1, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y2, Y1, Y1
-	VPADDD       vectorConstants<>+96(SB), Y1, Y1
+	VPADDD       vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VFMADD213PS  Y3, Y3, Y0
 	VMULPS       Y1, Y0, Y0
@@ -1998,44 +2006,44 @@ pairs:
 	JGE         last
 	VMOVUPS     (DX)(BX*4), Y0
 	VMOVUPS     32(DX)(BX*4), Y1
-	VMOVUPS     vectorConstants<>+5568(SB), Y2
+	VMOVUPS     vectorConstants<>+5600(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+5568(SB), Y2
+	VMOVUPS     vectorConstants<>+5600(SB), Y2
 	VMAXPS      Y1, Y2, Y1
-	VMOVUPS     vectorConstants<>+3616(SB), Y2
+	VMOVUPS     vectorConstants<>+3648(SB), Y2
 	VMINPS      Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+3616(SB), Y2
+	VMOVUPS     vectorConstants<>+3648(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VROUNDPS    $0x08, Y0, Y2
 	VROUNDPS    $0x08, Y1, Y3
 	VSUBPS      Y2, Y0, Y0
 	VSUBPS      Y3, Y1, Y1
-	VMOVUPS     vectorConstants<>+768(SB), Y4
-	VFMADD231PS vectorConstants<>+576(SB), Y0, Y4
-	VMOVUPS     vectorConstants<>+768(SB), Y5
-	VFMADD231PS vectorConstants<>+576(SB), Y1, Y5
-	VFMADD213PS vectorConstants<>+1184(SB), Y0, Y4
-	VFMADD213PS vectorConstants<>+1184(SB), Y1, Y5
-	VFMADD213PS vectorConstants<>+1600(SB), Y0, Y4
-	VFMADD213PS vectorConstants<>+1600(SB), Y1, Y5
-	VFMADD213PS vectorConstants<>+2272(SB), Y0, Y4
-	VFMADD213PS vectorConstants<>+2272(SB), Y1, Y5
-	VFMADD213PS vectorConstants<>+2688(SB), Y0, Y4
-	VFMADD213PS vectorConstants<>+2688(SB), Y1, Y5
+	VMOVUPS     vectorConstants<>+800(SB), Y4
+	VFMADD231PS vectorConstants<>+608(SB), Y0, Y4
+	VMOVUPS     vectorConstants<>+800(SB), Y5
+	VFMADD231PS vectorConstants<>+608(SB), Y1, Y5
+	VFMADD213PS vectorConstants<>+1216(SB), Y0, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y1, Y5
+	VFMADD213PS vectorConstants<>+1632(SB), Y0, Y4
+	VFMADD213PS vectorConstants<>+1632(SB), Y1, Y5
+	VFMADD213PS vectorConstants<>+2304(SB), Y0, Y4
+	VFMADD213PS vectorConstants<>+2304(SB), Y1, Y5
+	VFMADD213PS vectorConstants<>+2720(SB), Y0, Y4
+	VFMADD213PS vectorConstants<>+2720(SB), Y1, Y5
 	VMULPS      Y4, Y0, Y0
 	VMULPS      Y5, Y1, Y1
 	VCVTPS2DQ   Y2, Y2
 	VCVTPS2DQ   Y3, Y3
 	VPSRAD      $0x01, Y2, Y4
 	VPSRAD      $0x01, Y3, Y5
-	VPADDD      vectorConstants<>+96(SB), Y4, Y6
-	VPADDD      vectorConstants<>+96(SB), Y5, Y7
+	VPADDD      vectorConstants<>+128(SB), Y4, Y6
+	VPADDD      vectorConstants<>+128(SB), Y5, Y7
 	VPSLLD      $0x17, Y6, Y6
 	VPSLLD      $0x17, Y7, Y7
 	VPSUBD      Y4, Y2, Y2
 	VPSUBD      Y5, Y3, Y3
-	VPADDD      vectorConstants<>+96(SB), Y2, Y2
-	VPADDD      vectorConstants<>+96(SB), Y3, Y3
+	VPADDD      vectorConstants<>+128(SB), Y2, Y2
+	VPADDD      vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD      $0x17, Y2, Y2
 	VPSLLD      $0x17, Y3, Y3
 	VFMADD213PS Y6, Y6, Y0
@@ -2050,25 +2058,25 @@ pairs:
 last:
 	JG          done
 	VMOVUPS     (DX)(BX*4), Y0
-	VMOVUPS     vectorConstants<>+5568(SB), Y1
+	VMOVUPS     vectorConstants<>+5600(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     vectorConstants<>+3616(SB), Y1
+	VMOVUPS     vectorConstants<>+3648(SB), Y1
 	VMINPS      Y0, Y1, Y0
 	VROUNDPS    $0x08, Y0, Y1
 	VSUBPS      Y1, Y0, Y0
-	VMOVUPS     vectorConstants<>+768(SB), Y2
-	VFMADD231PS vectorConstants<>+576(SB), Y0, Y2
-	VFMADD213PS vectorConstants<>+1184(SB), Y0, Y2
-	VFMADD213PS vectorConstants<>+1600(SB), Y0, Y2
-	VFMADD213PS vectorConstants<>+2272(SB), Y0, Y2
-	VFMADD213PS vectorConstants<>+2688(SB), Y0, Y2
+	VMOVUPS     vectorConstants<>+800(SB), Y2
+	VFMADD231PS vectorConstants<>+608(SB), Y0, Y2
+	VFMADD213PS vectorConstants<>+1216(SB), Y0, Y2
+	VFMADD213PS vectorConstants<>+1632(SB), Y0, Y2
+	VFMADD213PS vectorConstants<>+2304(SB), Y0, Y2
+	VFMADD213PS vectorConstants<>+2720(SB), Y0, Y2
 	VMULPS      Y2, Y0, Y0
 	VCVTPS2DQ   Y1, Y1
 	VPSRAD      $0x01, Y1, Y2
-	VPADDD      vectorConstants<>+96(SB), Y2, Y3
+	VPADDD      vectorConstants<>+128(SB), Y2, Y3
 	VPSLLD      $0x17, Y3, Y3
 	VPSUBD      Y2, Y1, Y1
-	VPADDD      vectorConstants<>+96(SB), Y1, Y1
+	VPADDD      vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD      $0x17, Y1, Y1
 	VFMADD213PS Y3, Y3, Y0
 	VMULPS      Y1, Y0, Y0
@@ -2092,52 +2100,52 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5408(SB), Y2
+	VMOVUPS      vectorConstants<>+5440(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+5408(SB), Y3
+	VMOVUPS      vectorConstants<>+5440(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
-	VMOVUPS      vectorConstants<>+1088(SB), Y8
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+1088(SB), Y9
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+1120(SB), Y8
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+1120(SB), Y9
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y9
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y9, Y7, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
-	VPADDD       vectorConstants<>+5728(SB), Y4, Y4
-	VPADDD       vectorConstants<>+5728(SB), Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+5760(SB), Y4, Y4
+	VPADDD       vectorConstants<>+5760(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
-	VSUBPS       vectorConstants<>+2560(SB), Y4, Y6
-	VSUBPS       vectorConstants<>+2560(SB), Y5, Y7
+	VSUBPS       vectorConstants<>+2592(SB), Y4, Y6
+	VSUBPS       vectorConstants<>+2592(SB), Y5, Y7
 	VFMADD231PS  Y4, Y2, Y6
 	VFMADD231PS  Y5, Y3, Y7
 	VADDPS       Y6, Y6, Y2
 	VADDPS       Y7, Y7, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2148,29 +2156,29 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y1
+	VMOVUPS      vectorConstants<>+5440(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+1088(SB), Y4
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+1120(SB), Y4
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y4
 	VFMADD231PS  Y4, Y3, Y1
 	VCVTPS2DQ    Y2, Y2
-	VPADDD       vectorConstants<>+5728(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+5760(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
-	VSUBPS       vectorConstants<>+2560(SB), Y2, Y3
+	VSUBPS       vectorConstants<>+2592(SB), Y2, Y3
 	VFMADD231PS  Y2, Y1, Y3
 	VADDPS       Y3, Y3, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -2192,70 +2200,70 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y3
-	VMULPS       vectorConstants<>+3680(SB), Y0, Y4
-	VMULPS       vectorConstants<>+3680(SB), Y1, Y5
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3712(SB), Y0, Y4
+	VMULPS       vectorConstants<>+3712(SB), Y1, Y5
 	VBLENDVPS    Y2, Y4, Y0, Y4
 	VBLENDVPS    Y3, Y5, Y1, Y5
-	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y5, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y4, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y5, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VCVTDQ2PS    Y6, Y8
 	VCVTDQ2PS    Y7, Y9
-	VANDPS       vectorConstants<>+3456(SB), Y2, Y2
-	VANDPS       vectorConstants<>+3456(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3488(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3488(SB), Y3, Y3
 	VSUBPS       Y2, Y8, Y2
 	VSUBPS       Y3, Y9, Y3
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y5
 	VMULPS       Y4, Y4, Y6
 	VMULPS       Y5, Y5, Y7
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y3, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y3, Y5
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y4
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+3840(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3840(SB), Y3, Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y2, Y0
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y3, Y1
+	VBLENDVPS    Y0, vectorConstants<>+5728(SB), Y2, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -2264,38 +2272,38 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y1
-	VMULPS       vectorConstants<>+3680(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3712(SB), Y0, Y2
 	VBLENDVPS    Y1, Y2, Y0, Y2
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VCVTDQ2PS    Y3, Y4
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y1, Y4, Y1
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y3, Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y1, Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y1, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5728(SB), Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2315,35 +2323,35 @@ pairs:
 	CMPQ         BX, AX
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3680(SB), Y3
+	VMOVUPS      vectorConstants<>+3712(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
 	VMOVUPS      32(DX)(BX*4), Y4
 	VBLENDVPS    Y1, Y3, Y4, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y4, Y4
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
-	VMULPS       vectorConstants<>+2560(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2560(SB), Y3, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
+	VMULPS       vectorConstants<>+2592(SB), Y2, Y4
+	VMULPS       vectorConstants<>+2592(SB), Y3, Y5
 	VMOVUPS      Y2, Y6
 	VMOVUPS      Y2, Y6
 	VFNMADD231PS Y2, Y4, Y6
@@ -2358,36 +2366,36 @@ pairs:
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
 	VFMADD231PS  Y11, Y5, Y9
-	VMULPS       vectorConstants<>+320(SB), Y6, Y2
-	VMULPS       vectorConstants<>+320(SB), Y7, Y3
-	VFMADD231PS  vectorConstants<>+2976(SB), Y8, Y2
-	VFMADD231PS  vectorConstants<>+2976(SB), Y9, Y3
-	VFMADD231PS  vectorConstants<>+2976(SB), Y6, Y2
-	VFMADD231PS  vectorConstants<>+2976(SB), Y7, Y3
+	VMULPS       vectorConstants<>+352(SB), Y6, Y2
+	VMULPS       vectorConstants<>+352(SB), Y7, Y3
+	VFMADD231PS  vectorConstants<>+3008(SB), Y8, Y2
+	VFMADD231PS  vectorConstants<>+3008(SB), Y9, Y3
+	VFMADD231PS  vectorConstants<>+3008(SB), Y6, Y2
+	VFMADD231PS  vectorConstants<>+3008(SB), Y7, Y3
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y2, Y0, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -2396,14 +2404,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5728(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -2412,20 +2420,20 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3680(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3712(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
-	VMULPS       vectorConstants<>+2560(SB), Y1, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
+	VMULPS       vectorConstants<>+2592(SB), Y1, Y2
 	VMOVUPS      Y1, Y3
 	VMOVUPS      Y1, Y3
 	VFNMADD231PS Y1, Y2, Y3
@@ -2433,29 +2441,29 @@ last:
 	VFNMADD231PS Y1, Y2, Y4
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
-	VMULPS       vectorConstants<>+320(SB), Y3, Y1
-	VFMADD231PS  vectorConstants<>+2976(SB), Y4, Y1
-	VFMADD231PS  vectorConstants<>+2976(SB), Y3, Y1
+	VMULPS       vectorConstants<>+352(SB), Y3, Y1
+	VFMADD231PS  vectorConstants<>+3008(SB), Y4, Y1
+	VFMADD231PS  vectorConstants<>+3008(SB), Y3, Y1
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y1, Y0, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2475,35 +2483,35 @@ pairs:
 	CMPQ         BX, AX
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3680(SB), Y3
+	VMOVUPS      vectorConstants<>+3712(SB), Y3
 	VMULPS       32(DX)(BX*4), Y3, Y3
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
 	VMOVUPS      32(DX)(BX*4), Y4
 	VBLENDVPS    Y1, Y3, Y4, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y4, Y4
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
-	VMULPS       vectorConstants<>+2560(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2560(SB), Y3, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
+	VMULPS       vectorConstants<>+2592(SB), Y2, Y4
+	VMULPS       vectorConstants<>+2592(SB), Y3, Y5
 	VMOVUPS      Y2, Y6
 	VMOVUPS      Y2, Y6
 	VFNMADD231PS Y2, Y4, Y6
@@ -2518,38 +2526,38 @@ pairs:
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y11
 	VFMADD231PS  Y10, Y4, Y8
 	VFMADD231PS  Y11, Y5, Y9
-	VMULPS       vectorConstants<>+3904(SB), Y6, Y2
-	VMULPS       vectorConstants<>+3904(SB), Y7, Y3
-	VFMADD231PS  vectorConstants<>+2464(SB), Y8, Y2
-	VFMADD231PS  vectorConstants<>+2464(SB), Y9, Y3
-	VFMADD231PS  vectorConstants<>+416(SB), Y0, Y2
-	VFMADD231PS  vectorConstants<>+416(SB), Y1, Y3
-	VFMADD231PS  vectorConstants<>+2464(SB), Y6, Y2
-	VFMADD231PS  vectorConstants<>+2464(SB), Y7, Y3
-	VFMADD231PS  vectorConstants<>+2368(SB), Y0, Y2
-	VFMADD231PS  vectorConstants<>+2368(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3936(SB), Y6, Y2
+	VMULPS       vectorConstants<>+3936(SB), Y7, Y3
+	VFMADD231PS  vectorConstants<>+2496(SB), Y8, Y2
+	VFMADD231PS  vectorConstants<>+2496(SB), Y9, Y3
+	VFMADD231PS  vectorConstants<>+448(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2496(SB), Y6, Y2
+	VFMADD231PS  vectorConstants<>+2496(SB), Y7, Y3
+	VFMADD231PS  vectorConstants<>+2400(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2400(SB), Y1, Y3
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(DX)(BX*4), Y2
@@ -2558,14 +2566,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5728(SB), Y1, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
 	VMOVUPS      Y1, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
@@ -2574,20 +2582,20 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3680(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3712(SB), Y1
 	VMULPS       (DX)(BX*4), Y1, Y1
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
-	VMULPS       vectorConstants<>+2560(SB), Y1, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
+	VMULPS       vectorConstants<>+2592(SB), Y1, Y2
 	VMOVUPS      Y1, Y3
 	VMOVUPS      Y1, Y3
 	VFNMADD231PS Y1, Y2, Y3
@@ -2595,30 +2603,30 @@ last:
 	VFNMADD231PS Y1, Y2, Y4
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y5
 	VFMADD231PS  Y5, Y2, Y4
-	VMULPS       vectorConstants<>+3904(SB), Y3, Y1
-	VFMADD231PS  vectorConstants<>+2464(SB), Y4, Y1
-	VFMADD231PS  vectorConstants<>+416(SB), Y0, Y1
-	VFMADD231PS  vectorConstants<>+2464(SB), Y3, Y1
-	VFMADD231PS  vectorConstants<>+2368(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3936(SB), Y3, Y1
+	VFMADD231PS  vectorConstants<>+2496(SB), Y4, Y1
+	VFMADD231PS  vectorConstants<>+448(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2496(SB), Y3, Y1
+	VFMADD231PS  vectorConstants<>+2400(SB), Y0, Y1
 	VMOVUPS      (DX)(BX*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
 done:
@@ -2639,36 +2647,36 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y3
-	VMINPS       vectorConstants<>+2848(SB), Y0, Y4
-	VMINPS       vectorConstants<>+2848(SB), Y1, Y5
-	VMAXPS       vectorConstants<>+2848(SB), Y0, Y6
-	VMAXPS       vectorConstants<>+2848(SB), Y1, Y7
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y3
+	VMINPS       vectorConstants<>+2880(SB), Y0, Y4
+	VMINPS       vectorConstants<>+2880(SB), Y1, Y5
+	VMAXPS       vectorConstants<>+2880(SB), Y0, Y6
+	VMAXPS       vectorConstants<>+2880(SB), Y1, Y7
 	VSUBPS       Y6, Y2, Y6
 	VSUBPS       Y7, Y3, Y7
 	VSUBPS       Y6, Y4, Y4
 	VSUBPS       Y7, Y5, Y5
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y6, Y8
 	VPSLLD       $0x17, Y7, Y9
 	VPSUBD       Y8, Y2, Y10
 	VPSUBD       Y9, Y3, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
 	VPSUBD       Y8, Y12, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
 	VPSUBD       Y9, Y12, Y9
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y2, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3744(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3744(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y12
 	VBLENDVPS    Y2, Y8, Y12, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y8
 	VBLENDVPS    Y3, Y9, Y8, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y10, Y8
-	VSUBPS       vectorConstants<>+2848(SB), Y11, Y9
+	VSUBPS       vectorConstants<>+2880(SB), Y10, Y8
+	VSUBPS       vectorConstants<>+2880(SB), Y11, Y9
 	VFMADD231PS  Y2, Y4, Y8
 	VFMADD231PS  Y3, Y5, Y9
 	VCVTDQ2PS    Y6, Y2
@@ -2677,46 +2685,46 @@ pairs:
 	VMULPS       Y9, Y9, Y5
 	VMULPS       Y8, Y4, Y6
 	VMULPS       Y9, Y5, Y7
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y9, Y11
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y11, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y6
-	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y7
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y6
+	VFMADD231PS  vectorConstants<>+4192(SB), Y3, Y7
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y5, Y7
 	VADDPS       Y6, Y8, Y4
 	VADDPS       Y7, Y9, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y3, Y5
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y3
 	VBLENDVPS    Y2, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y3
-	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y4
-	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
-	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y4
-	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y1, Y5
-	VBLENDVPS    Y4, vectorConstants<>+5696(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+5696(SB), Y3, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5248(SB), Y0, Y4
+	VCMPPS       $0x11, vectorConstants<>+5248(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+3840(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3840(SB), Y3, Y3
+	VCMPPS       $0x00, vectorConstants<>+5248(SB), Y0, Y4
+	VCMPPS       $0x00, vectorConstants<>+5248(SB), Y1, Y5
+	VBLENDVPS    Y4, vectorConstants<>+5728(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+5728(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2727,45 +2735,45 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y1
-	VMINPS       vectorConstants<>+2848(SB), Y0, Y2
-	VMAXPS       vectorConstants<>+2848(SB), Y0, Y3
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y1
+	VMINPS       vectorConstants<>+2880(SB), Y0, Y2
+	VMAXPS       vectorConstants<>+2880(SB), Y0, Y3
 	VSUBPS       Y3, Y1, Y3
 	VSUBPS       Y3, Y2, Y2
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y3, Y4
 	VPSUBD       Y4, Y1, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VPSUBD       Y4, Y6, Y4
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3744(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y1, Y4, Y6, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y4
 	VFMADD231PS  Y1, Y2, Y4
 	VCVTDQ2PS    Y3, Y1
 	VMULPS       Y4, Y4, Y2
 	VMULPS       Y4, Y2, Y3
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y5
 	VMULPS       Y5, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y3
 	VADDPS       Y3, Y4, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y1
 	VBLENDVPS    Y1, Y2, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5248(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+5248(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -2811,7 +2819,7 @@ TEXT ·rsqrtAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+2880(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -2846,7 +2854,7 @@ TEXT ·reciprocalAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+2880(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -2883,44 +2891,44 @@ TEXT ·sinAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+8224(SB), Y3
-	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+8256(SB), Y3
+	VFMADD231PD  vectorConstants<>+7328(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+8256(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+8224(SB), Y2
-	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y2
-	VSUBPD       vectorConstants<>+8224(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+8256(SB), Y2
+	VFMADD231PD  vectorConstants<>+7328(SB), Y0, Y2
+	VSUBPD       vectorConstants<>+8256(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X0, Y5, Y0
 	VEXTRACTF128 $0x00, Y1, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+8224(SB), Y4
-	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y3
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+8256(SB), Y4
+	VFMADD231PD  vectorConstants<>+7328(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+8256(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y3
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y3
 	VCVTPD2PSY   Y3, X5
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+8224(SB), Y3
-	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+8224(SB), Y3, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+8256(SB), Y3
+	VFMADD231PD  vectorConstants<>+7328(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+8256(SB), Y3, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
@@ -2937,35 +2945,35 @@ pairs:
 	VPSLLD       $0x1e, Y3, Y3
 	VMULPS       Y4, Y0, Y9
 	VMULPS       Y6, Y1, Y10
-	VMOVUPS      vectorConstants<>+992(SB), Y11
-	VFMADD231PS  vectorConstants<>+4128(SB), Y4, Y11
-	VMOVUPS      vectorConstants<>+992(SB), Y12
-	VFMADD231PS  vectorConstants<>+4128(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y6, Y12
+	VMOVUPS      vectorConstants<>+1024(SB), Y11
+	VFMADD231PS  vectorConstants<>+4160(SB), Y4, Y11
+	VMOVUPS      vectorConstants<>+1024(SB), Y12
+	VFMADD231PS  vectorConstants<>+4160(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+4928(SB), Y4, Y11
+	VFMADD213PS  vectorConstants<>+4928(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y4, Y4, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+4320(SB), Y11
-	VFMADD231PS  vectorConstants<>+480(SB), Y4, Y11
-	VMOVUPS      vectorConstants<>+4320(SB), Y12
-	VFMADD231PS  vectorConstants<>+480(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y11
-	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y12
+	VMOVUPS      vectorConstants<>+4352(SB), Y11
+	VFMADD231PS  vectorConstants<>+512(SB), Y4, Y11
+	VMOVUPS      vectorConstants<>+4352(SB), Y12
+	VFMADD231PS  vectorConstants<>+512(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y11
+	VFMADD213PS  vectorConstants<>+1472(SB), Y6, Y12
 	VMULPS       Y11, Y9, Y9
 	VMULPS       Y12, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y4
 	VADDPS       Y9, Y11, Y6
 	VADDPS       Y10, Y4, Y4
 	VBLENDVPS    Y7, Y6, Y0, Y0
 	VBLENDVPS    Y8, Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+3872(SB), Y4
+	VMOVUPS      vectorConstants<>+3904(SB), Y4
 	VANDPS       (DX)(BX*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3872(SB), Y6
+	VMOVUPS      vectorConstants<>+3904(SB), Y6
 	VANDPS       32(DX)(BX*4), Y6, Y6
 	VXORPS       Y4, Y2, Y2
 	VXORPS       Y6, Y3, Y3
@@ -2978,23 +2986,23 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+8224(SB), Y2
-	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+8224(SB), Y2, Y3
-	VFNMADD231PD vectorConstants<>+7744(SB), Y3, Y1
-	VFNMADD231PD vectorConstants<>+5920(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+8256(SB), Y2
+	VFMADD231PD  vectorConstants<>+7328(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+8256(SB), Y2, Y3
+	VFNMADD231PD vectorConstants<>+7776(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y1
 	VCVTPD2PSY   Y1, X5
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+8224(SB), Y1
-	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+8224(SB), Y1, Y3
-	VFNMADD231PD vectorConstants<>+7744(SB), Y3, Y0
-	VFNMADD231PD vectorConstants<>+5920(SB), Y3, Y0
+	VMOVUPS      vectorConstants<>+8256(SB), Y1
+	VFMADD231PD  vectorConstants<>+7328(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+8256(SB), Y1, Y3
+	VFNMADD231PD vectorConstants<>+7776(SB), Y3, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y2, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -3005,20 +3013,20 @@ last:
 	VANDPS       vectorConstants<>+64(SB), Y1, Y1
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
-	VMOVUPS      vectorConstants<>+992(SB), Y5
-	VFMADD231PS  vectorConstants<>+4128(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1024(SB), Y5
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4928(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+4320(SB), Y5
-	VFMADD231PS  vectorConstants<>+480(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+4352(SB), Y5
+	VFMADD231PS  vectorConstants<>+512(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y5
 	VADDPS       Y4, Y5, Y2
 	VBLENDVPS    Y3, Y2, Y0, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y2
+	VMOVUPS      vectorConstants<>+3904(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
 	VXORPS       Y2, Y1, Y1
 	VXORPS       Y1, Y0, Y0
@@ -3042,42 +3050,42 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VEXTRACTF128 $0x00, Y0, X2
 	VCVTPS2PD    X2, Y3
-	VMOVUPS      vectorConstants<>+8224(SB), Y4
-	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y4
-	VSUBPD       vectorConstants<>+8224(SB), Y4, Y5
-	VFNMADD231PD vectorConstants<>+7744(SB), Y5, Y3
-	VFNMADD231PD vectorConstants<>+5920(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+8256(SB), Y4
+	VFMADD231PD  vectorConstants<>+7328(SB), Y3, Y4
+	VSUBPD       vectorConstants<>+8256(SB), Y4, Y5
+	VFNMADD231PD vectorConstants<>+7776(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y3
 	VCVTPD2PSY   Y3, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+8224(SB), Y3
-	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y3
-	VSUBPD       vectorConstants<>+8224(SB), Y3, Y5
-	VFNMADD231PD vectorConstants<>+7744(SB), Y5, Y0
-	VFNMADD231PD vectorConstants<>+5920(SB), Y5, Y0
+	VMOVUPS      vectorConstants<>+8256(SB), Y3
+	VFMADD231PD  vectorConstants<>+7328(SB), Y0, Y3
+	VSUBPD       vectorConstants<>+8256(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+7776(SB), Y5, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y3, Y4, Y3
 	VPERMQ       $0xd8, Y3, Y3
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y4
-	VMOVUPS      vectorConstants<>+8224(SB), Y5
-	VFMADD231PD  vectorConstants<>+7296(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+8256(SB), Y5
+	VFMADD231PD  vectorConstants<>+7328(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+8256(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X2
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+8224(SB), Y4
-	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y4
-	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y1
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y1
+	VMOVUPS      vectorConstants<>+8256(SB), Y4
+	VFMADD231PD  vectorConstants<>+7328(SB), Y1, Y4
+	VSUBPD       vectorConstants<>+8256(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
@@ -3096,28 +3104,28 @@ pairs:
 	VPSLLD       $0x1e, Y4, Y4
 	VMULPS       Y5, Y0, Y9
 	VMULPS       Y6, Y1, Y10
-	VMOVUPS      vectorConstants<>+992(SB), Y11
-	VFMADD231PS  vectorConstants<>+4128(SB), Y5, Y11
-	VMOVUPS      vectorConstants<>+992(SB), Y12
-	VFMADD231PS  vectorConstants<>+4128(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4896(SB), Y6, Y12
+	VMOVUPS      vectorConstants<>+1024(SB), Y11
+	VFMADD231PS  vectorConstants<>+4160(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1024(SB), Y12
+	VFMADD231PS  vectorConstants<>+4160(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+4928(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4928(SB), Y6, Y12
 	VFMADD231PS  Y11, Y9, Y0
 	VFMADD231PS  Y12, Y10, Y1
 	VMULPS       Y5, Y5, Y9
 	VMULPS       Y6, Y6, Y10
-	VMOVUPS      vectorConstants<>+4320(SB), Y11
-	VFMADD231PS  vectorConstants<>+480(SB), Y5, Y11
-	VMOVUPS      vectorConstants<>+4320(SB), Y12
-	VFMADD231PS  vectorConstants<>+480(SB), Y6, Y12
-	VFMADD213PS  vectorConstants<>+1440(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y12
+	VMOVUPS      vectorConstants<>+4352(SB), Y11
+	VFMADD231PS  vectorConstants<>+512(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+4352(SB), Y12
+	VFMADD231PS  vectorConstants<>+512(SB), Y6, Y12
+	VFMADD213PS  vectorConstants<>+1472(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+1472(SB), Y6, Y12
 	VMULPS       Y11, Y9, Y9
 	VMULPS       Y12, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
-	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
+	VFNMADD231PS vectorConstants<>+2592(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y5
 	VADDPS       Y9, Y11, Y6
 	VADDPS       Y10, Y5, Y5
 	VBLENDVPS    Y7, Y6, Y0, Y0
@@ -3132,22 +3140,22 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+8224(SB), Y3
-	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y3
-	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+8256(SB), Y3
+	VFMADD231PD  vectorConstants<>+7328(SB), Y1, Y3
+	VSUBPD       vectorConstants<>+8256(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X2
 	VEXTRACTF128 $0x01, Y0, X0
 	VCVTPS2PD    X0, Y0
-	VMOVUPS      vectorConstants<>+8224(SB), Y1
-	VFMADD231PD  vectorConstants<>+7296(SB), Y0, Y1
-	VSUBPD       vectorConstants<>+8224(SB), Y1, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y0
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+8256(SB), Y1
+	VFMADD231PD  vectorConstants<>+7328(SB), Y0, Y1
+	VSUBPD       vectorConstants<>+8256(SB), Y1, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y0
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y0
 	VCVTPD2PSY   Y0, X0
 	VSHUFPS      $0x88, Y1, Y3, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -3159,17 +3167,17 @@ last:
 	VANDPS       vectorConstants<>+64(SB), Y1, Y1
 	VPSLLD       $0x1e, Y1, Y1
 	VMULPS       Y2, Y0, Y4
-	VMOVUPS      vectorConstants<>+992(SB), Y5
-	VFMADD231PS  vectorConstants<>+4128(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1024(SB), Y5
+	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4928(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+4320(SB), Y5
-	VFMADD231PS  vectorConstants<>+480(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+4352(SB), Y5
+	VFMADD231PS  vectorConstants<>+512(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y5
 	VADDPS       Y4, Y5, Y2
 	VBLENDVPS    Y3, Y2, Y0, Y0
 	VXORPS       Y1, Y0, Y0
@@ -3193,76 +3201,76 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
 	VEXTRACTF128 $0x00, Y2, X4
 	VCVTPS2PD    X4, Y4
-	VMOVUPS      vectorConstants<>+8224(SB), Y5
-	VFMADD231PD  vectorConstants<>+7296(SB), Y4, Y5
-	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y4
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+8256(SB), Y5
+	VFMADD231PD  vectorConstants<>+7328(SB), Y4, Y5
+	VSUBPD       vectorConstants<>+8256(SB), Y5, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y4
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y4
 	VCVTPD2PSY   Y4, X7
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+8224(SB), Y4
-	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y4
-	VSUBPD       vectorConstants<>+8224(SB), Y4, Y6
-	VFNMADD231PD vectorConstants<>+7744(SB), Y6, Y2
-	VFNMADD231PD vectorConstants<>+5920(SB), Y6, Y2
+	VMOVUPS      vectorConstants<>+8256(SB), Y4
+	VFMADD231PD  vectorConstants<>+7328(SB), Y2, Y4
+	VSUBPD       vectorConstants<>+8256(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+7776(SB), Y6, Y2
+	VFNMADD231PD vectorConstants<>+5952(SB), Y6, Y2
 	VCVTPD2PSY   Y2, X2
 	VSHUFPS      $0x88, Y4, Y5, Y4
 	VPERMQ       $0xd8, Y4, Y4
 	VINSERTF128  $0x01, X2, Y7, Y2
 	VEXTRACTF128 $0x00, Y3, X5
 	VCVTPS2PD    X5, Y5
-	VMOVUPS      vectorConstants<>+8224(SB), Y6
-	VFMADD231PD  vectorConstants<>+7296(SB), Y5, Y6
-	VSUBPD       vectorConstants<>+8224(SB), Y6, Y8
-	VFNMADD231PD vectorConstants<>+7744(SB), Y8, Y5
-	VFNMADD231PD vectorConstants<>+5920(SB), Y8, Y5
+	VMOVUPS      vectorConstants<>+8256(SB), Y6
+	VFMADD231PD  vectorConstants<>+7328(SB), Y5, Y6
+	VSUBPD       vectorConstants<>+8256(SB), Y6, Y8
+	VFNMADD231PD vectorConstants<>+7776(SB), Y8, Y5
+	VFNMADD231PD vectorConstants<>+5952(SB), Y8, Y5
 	VCVTPD2PSY   Y5, X7
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
-	VMOVUPS      vectorConstants<>+8224(SB), Y5
-	VFMADD231PD  vectorConstants<>+7296(SB), Y3, Y5
-	VSUBPD       vectorConstants<>+8224(SB), Y5, Y8
-	VFNMADD231PD vectorConstants<>+7744(SB), Y8, Y3
-	VFNMADD231PD vectorConstants<>+5920(SB), Y8, Y3
+	VMOVUPS      vectorConstants<>+8256(SB), Y5
+	VFMADD231PD  vectorConstants<>+7328(SB), Y3, Y5
+	VSUBPD       vectorConstants<>+8256(SB), Y5, Y8
+	VFNMADD231PD vectorConstants<>+7776(SB), Y8, Y3
+	VFNMADD231PD vectorConstants<>+5952(SB), Y8, Y3
 	VCVTPD2PSY   Y3, X3
 	VSHUFPS      $0x88, Y5, Y6, Y5
 	VPERMQ       $0xd8, Y5, Y5
 	VINSERTF128  $0x01, X3, Y7, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y8
-	VMOVUPS      vectorConstants<>+4416(SB), Y9
-	VFMADD231PS  vectorConstants<>+960(SB), Y6, Y9
-	VMOVUPS      vectorConstants<>+4416(SB), Y10
-	VFMADD231PS  vectorConstants<>+960(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1248(SB), Y6, Y9
-	VFMADD213PS  vectorConstants<>+1248(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+4448(SB), Y9
+	VFMADD231PS  vectorConstants<>+992(SB), Y6, Y9
+	VMOVUPS      vectorConstants<>+4448(SB), Y10
+	VFMADD231PS  vectorConstants<>+992(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1280(SB), Y6, Y9
 	VFMADD213PS  vectorConstants<>+1280(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1568(SB), Y6, Y9
-	VFMADD213PS  vectorConstants<>+1568(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1952(SB), Y6, Y9
-	VFMADD213PS  vectorConstants<>+1952(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2400(SB), Y6, Y9
-	VFMADD213PS  vectorConstants<>+2400(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1312(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+1312(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1600(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+1600(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1984(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+1984(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2432(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+2432(SB), Y8, Y10
 	VMULPS       Y6, Y2, Y6
 	VMULPS       Y8, Y3, Y8
 	VFMADD231PS  Y9, Y6, Y2
 	VFMADD231PS  Y10, Y8, Y3
 	VPSLLD       $0x1f, Y4, Y4
 	VPSLLD       $0x1f, Y5, Y5
-	VMOVUPS      vectorConstants<>+5216(SB), Y6
+	VMOVUPS      vectorConstants<>+5248(SB), Y6
 	VDIVPS       Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+5216(SB), Y8
+	VMOVUPS      vectorConstants<>+5248(SB), Y8
 	VDIVPS       Y3, Y8, Y8
 	VBLENDVPS    Y4, Y6, Y2, Y2
 	VBLENDVPS    Y5, Y8, Y3, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VXORPS       Y0, Y2, Y0
 	VXORPS       Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3273,41 +3281,41 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y2
-	VMOVUPS      vectorConstants<>+8224(SB), Y3
-	VFMADD231PD  vectorConstants<>+7296(SB), Y2, Y3
-	VSUBPD       vectorConstants<>+8224(SB), Y3, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+8256(SB), Y3
+	VFMADD231PD  vectorConstants<>+7328(SB), Y2, Y3
+	VSUBPD       vectorConstants<>+8256(SB), Y3, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
 	VCVTPD2PSY   Y2, X7
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
-	VMOVUPS      vectorConstants<>+8224(SB), Y2
-	VFMADD231PD  vectorConstants<>+7296(SB), Y1, Y2
-	VSUBPD       vectorConstants<>+8224(SB), Y2, Y4
-	VFNMADD231PD vectorConstants<>+7744(SB), Y4, Y1
-	VFNMADD231PD vectorConstants<>+5920(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+8256(SB), Y2
+	VFMADD231PD  vectorConstants<>+7328(SB), Y1, Y2
+	VSUBPD       vectorConstants<>+8256(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+7776(SB), Y4, Y1
+	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y1
 	VCVTPD2PSY   Y1, X1
 	VSHUFPS      $0x88, Y2, Y3, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VINSERTF128  $0x01, X1, Y7, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+4416(SB), Y4
-	VFMADD231PS  vectorConstants<>+960(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1248(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+4448(SB), Y4
+	VFMADD231PS  vectorConstants<>+992(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1280(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1568(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1952(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2400(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1312(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1600(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1984(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y4
 	VMULPS       Y3, Y1, Y3
 	VFMADD231PS  Y4, Y3, Y1
 	VPSLLD       $0x1f, Y2, Y2
-	VMOVUPS      vectorConstants<>+5216(SB), Y3
+	VMOVUPS      vectorConstants<>+5248(SB), Y3
 	VDIVPS       Y1, Y3, Y3
 	VBLENDVPS    Y2, Y3, Y1, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VXORPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3329,16 +3337,16 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y2, Y4
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+2560(SB), Y6
-	VMOVUPS      vectorConstants<>+2560(SB), Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+2560(SB), Y7
-	VMOVUPS      vectorConstants<>+2560(SB), Y7
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y7
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y2, Y4
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+2592(SB), Y6
+	VMOVUPS      vectorConstants<>+2592(SB), Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+2592(SB), Y7
+	VMOVUPS      vectorConstants<>+2592(SB), Y7
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y7
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
 	VBLENDVPS    Y4, Y6, Y8, Y6
@@ -3347,38 +3355,38 @@ pairs:
 	VSQRTPS      Y7, Y9
 	VBLENDVPS    Y4, Y8, Y2, Y2
 	VBLENDVPS    Y5, Y9, Y3, Y3
-	VMOVUPS      vectorConstants<>+1344(SB), Y8
-	VFMADD231PS  vectorConstants<>+1504(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+1344(SB), Y9
-	VFMADD231PS  vectorConstants<>+1504(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1536(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1536(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1696(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1696(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2144(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2144(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+1376(SB), Y8
+	VFMADD231PS  vectorConstants<>+1536(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+1376(SB), Y9
+	VFMADD231PS  vectorConstants<>+1536(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1568(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1568(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1728(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1728(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2176(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2176(SB), Y7, Y9
 	VMULPS       Y6, Y2, Y6
 	VMULPS       Y7, Y3, Y7
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VMOVUPS      vectorConstants<>+2816(SB), Y8
-	VFNMADD231PS vectorConstants<>+3072(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+2816(SB), Y9
-	VFNMADD231PS vectorConstants<>+3072(SB), Y3, Y9
-	VMOVUPS      vectorConstants<>+3968(SB), Y10
-	VFNMADD231PS vectorConstants<>+3072(SB), Y6, Y10
-	VMOVUPS      vectorConstants<>+3968(SB), Y11
-	VFNMADD231PS vectorConstants<>+3072(SB), Y7, Y11
+	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VFNMADD231PS vectorConstants<>+3104(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+2848(SB), Y9
+	VFNMADD231PS vectorConstants<>+3104(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+4000(SB), Y10
+	VFNMADD231PS vectorConstants<>+3104(SB), Y6, Y10
+	VMOVUPS      vectorConstants<>+4000(SB), Y11
+	VFNMADD231PS vectorConstants<>+3104(SB), Y7, Y11
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y11, Y9, Y9
-	VADDPS       vectorConstants<>+2816(SB), Y8, Y8
-	VADDPS       vectorConstants<>+2816(SB), Y9, Y9
+	VADDPS       vectorConstants<>+2848(SB), Y8, Y8
+	VADDPS       vectorConstants<>+2848(SB), Y9, Y9
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
 	VBLENDVPS    Y4, Y8, Y2, Y2
 	VBLENDVPS    Y5, Y9, Y3, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3389,31 +3397,31 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+2560(SB), Y3
-	VMOVUPS      vectorConstants<>+2560(SB), Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+2592(SB), Y3
+	VMOVUPS      vectorConstants<>+2592(SB), Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y1, Y3
 	VMULPS       Y1, Y1, Y4
 	VBLENDVPS    Y2, Y3, Y4, Y3
 	VSQRTPS      Y3, Y4
 	VBLENDVPS    Y2, Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+1344(SB), Y4
-	VFMADD231PS  vectorConstants<>+1504(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1696(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2144(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+1376(SB), Y4
+	VFMADD231PS  vectorConstants<>+1536(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1568(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
 	VMULPS       Y3, Y1, Y3
 	VMULPS       Y4, Y3, Y3
-	VMOVUPS      vectorConstants<>+2816(SB), Y4
-	VFNMADD231PS vectorConstants<>+3072(SB), Y1, Y4
-	VMOVUPS      vectorConstants<>+3968(SB), Y5
-	VFNMADD231PS vectorConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VFNMADD231PS vectorConstants<>+3104(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+4000(SB), Y5
+	VFNMADD231PS vectorConstants<>+3104(SB), Y3, Y5
 	VADDPS       Y5, Y4, Y4
-	VADDPS       vectorConstants<>+2816(SB), Y4, Y4
+	VADDPS       vectorConstants<>+2848(SB), Y4, Y4
 	VADDPS       Y3, Y1, Y1
 	VBLENDVPS    Y2, Y4, Y1, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3435,16 +3443,16 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y2, Y4
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+2560(SB), Y6
-	VMOVUPS      vectorConstants<>+2560(SB), Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+2560(SB), Y7
-	VMOVUPS      vectorConstants<>+2560(SB), Y7
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y7
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y2, Y4
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+2592(SB), Y6
+	VMOVUPS      vectorConstants<>+2592(SB), Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+2592(SB), Y7
+	VMOVUPS      vectorConstants<>+2592(SB), Y7
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y7
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
 	VBLENDVPS    Y4, Y6, Y8, Y6
@@ -3453,16 +3461,16 @@ pairs:
 	VSQRTPS      Y7, Y9
 	VBLENDVPS    Y4, Y8, Y2, Y2
 	VBLENDVPS    Y5, Y9, Y3, Y3
-	VMOVUPS      vectorConstants<>+1344(SB), Y8
-	VFMADD231PS  vectorConstants<>+1504(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+1344(SB), Y9
-	VFMADD231PS  vectorConstants<>+1504(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1536(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1536(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1696(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1696(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2144(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2144(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+1376(SB), Y8
+	VFMADD231PS  vectorConstants<>+1536(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+1376(SB), Y9
+	VFMADD231PS  vectorConstants<>+1536(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1568(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1568(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1728(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1728(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2176(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2176(SB), Y7, Y9
 	VMULPS       Y6, Y2, Y6
 	VMULPS       Y7, Y3, Y7
 	VMULPS       Y8, Y6, Y6
@@ -3474,25 +3482,25 @@ pairs:
 	VBLENDVPS    Y4, Y6, Y2, Y2
 	VBLENDVPS    Y5, Y7, Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y6
-	VBLENDVPS    Y0, vectorConstants<>+3168(SB), Y6, Y6
+	VBLENDVPS    Y0, vectorConstants<>+3200(SB), Y6, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
-	VBLENDVPS    Y1, vectorConstants<>+3168(SB), Y7, Y7
-	VMOVUPS      vectorConstants<>+3008(SB), Y8
+	VBLENDVPS    Y1, vectorConstants<>+3200(SB), Y7, Y7
+	VMOVUPS      vectorConstants<>+3040(SB), Y8
 	VBLENDVPS    Y4, Y6, Y8, Y6
-	VMOVUPS      vectorConstants<>+3008(SB), Y8
+	VMOVUPS      vectorConstants<>+3040(SB), Y8
 	VBLENDVPS    Y5, Y7, Y8, Y7
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3872(SB), Y8
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y8
 	VBLENDVPS    Y4, vectorConstants<>+0(SB), Y8, Y4
-	VMOVUPS      vectorConstants<>+3872(SB), Y8
+	VMOVUPS      vectorConstants<>+3904(SB), Y8
 	VBLENDVPS    Y5, vectorConstants<>+0(SB), Y8, Y5
 	VXORPS       Y4, Y0, Y0
 	VXORPS       Y5, Y1, Y1
 	VXORPS       Y0, Y2, Y0
 	VXORPS       Y1, Y3, Y1
-	VFMADD231PS  vectorConstants<>+3936(SB), Y6, Y0
-	VFMADD231PS  vectorConstants<>+3936(SB), Y7, Y1
+	VFMADD231PS  vectorConstants<>+3968(SB), Y6, Y0
+	VFMADD231PS  vectorConstants<>+3968(SB), Y7, Y1
 	VADDPS       Y0, Y6, Y0
 	VADDPS       Y1, Y7, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3503,35 +3511,35 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
-	VCMPPS       $0x1e, vectorConstants<>+2560(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+2560(SB), Y3
-	VMOVUPS      vectorConstants<>+2560(SB), Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
+	VCMPPS       $0x1e, vectorConstants<>+2592(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+2592(SB), Y3
+	VMOVUPS      vectorConstants<>+2592(SB), Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y1, Y3
 	VMULPS       Y1, Y1, Y4
 	VBLENDVPS    Y2, Y3, Y4, Y3
 	VSQRTPS      Y3, Y4
 	VBLENDVPS    Y2, Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+1344(SB), Y4
-	VFMADD231PS  vectorConstants<>+1504(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1696(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2144(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+1376(SB), Y4
+	VFMADD231PS  vectorConstants<>+1536(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1568(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
 	VMULPS       Y3, Y1, Y3
 	VMULPS       Y4, Y3, Y3
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y1, Y3
 	VBLENDVPS    Y2, Y3, Y1, Y1
 	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VBLENDVPS    Y0, vectorConstants<>+3168(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3008(SB), Y4
+	VBLENDVPS    Y0, vectorConstants<>+3200(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+3040(SB), Y4
 	VBLENDVPS    Y2, Y3, Y4, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y4
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y4
 	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y4, Y2
 	VXORPS       Y2, Y0, Y0
 	VXORPS       Y0, Y1, Y0
-	VFMADD231PS  vectorConstants<>+3936(SB), Y3, Y0
+	VFMADD231PS  vectorConstants<>+3968(SB), Y3, Y0
 	VADDPS       Y0, Y3, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -3553,58 +3561,58 @@ pairs:
 	JGE         last
 	VMOVUPS     (DX)(BX*4), Y0
 	VMOVUPS     32(DX)(BX*4), Y1
-	VANDPS      vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS      vectorConstants<>+3840(SB), Y1, Y3
-	VMOVUPS     vectorConstants<>+2848(SB), Y4
+	VANDPS      vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS      vectorConstants<>+3872(SB), Y1, Y3
+	VMOVUPS     vectorConstants<>+2880(SB), Y4
 	VMINPS      Y2, Y4, Y4
-	VMOVUPS     vectorConstants<>+2848(SB), Y5
+	VMOVUPS     vectorConstants<>+2880(SB), Y5
 	VMINPS      Y3, Y5, Y5
-	VMOVUPS     vectorConstants<>+2848(SB), Y6
+	VMOVUPS     vectorConstants<>+2880(SB), Y6
 	VMAXPS      Y2, Y6, Y6
-	VMOVUPS     vectorConstants<>+2848(SB), Y7
+	VMOVUPS     vectorConstants<>+2880(SB), Y7
 	VMAXPS      Y3, Y7, Y7
 	VDIVPS      Y6, Y4, Y4
 	VDIVPS      Y7, Y5, Y5
 	VMULPS      Y4, Y4, Y6
 	VMULPS      Y5, Y5, Y7
-	VMOVUPS     vectorConstants<>+1216(SB), Y8
-	VFMADD231PS vectorConstants<>+4384(SB), Y6, Y8
-	VMOVUPS     vectorConstants<>+1216(SB), Y9
-	VFMADD231PS vectorConstants<>+4384(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4672(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4672(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1632(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1632(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4768(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4768(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4832(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4832(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+2208(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+2208(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4992(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4992(SB), Y7, Y9
+	VMOVUPS     vectorConstants<>+1248(SB), Y8
+	VFMADD231PS vectorConstants<>+4416(SB), Y6, Y8
+	VMOVUPS     vectorConstants<>+1248(SB), Y9
+	VFMADD231PS vectorConstants<>+4416(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4704(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4704(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1664(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1664(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4800(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4800(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1856(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1856(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4864(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4864(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+2240(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+2240(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+5024(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+5024(SB), Y7, Y9
 	VMULPS      Y6, Y4, Y6
 	VMULPS      Y7, Y5, Y7
 	VFMADD231PS Y8, Y6, Y4
 	VFMADD231PS Y9, Y7, Y5
-	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y2, Y2
-	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y3, Y3
-	VANDPS      vectorConstants<>+3872(SB), Y2, Y6
-	VANDPS      vectorConstants<>+3872(SB), Y3, Y7
+	VCMPPS      $0x1e, vectorConstants<>+2880(SB), Y2, Y2
+	VCMPPS      $0x1e, vectorConstants<>+2880(SB), Y3, Y3
+	VANDPS      vectorConstants<>+3904(SB), Y2, Y6
+	VANDPS      vectorConstants<>+3904(SB), Y3, Y7
 	VXORPS      Y6, Y4, Y4
 	VXORPS      Y7, Y5, Y5
-	VANDPS      vectorConstants<>+3008(SB), Y2, Y6
-	VANDPS      vectorConstants<>+3008(SB), Y3, Y7
-	VANDPS      vectorConstants<>+4000(SB), Y2, Y2
-	VANDPS      vectorConstants<>+4000(SB), Y3, Y3
+	VANDPS      vectorConstants<>+3040(SB), Y2, Y6
+	VANDPS      vectorConstants<>+3040(SB), Y3, Y7
+	VANDPS      vectorConstants<>+4032(SB), Y2, Y2
+	VANDPS      vectorConstants<>+4032(SB), Y3, Y3
 	VADDPS      Y2, Y4, Y2
 	VADDPS      Y3, Y5, Y3
 	VADDPS      Y2, Y6, Y2
 	VADDPS      Y3, Y7, Y3
-	VANDPS      vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS      vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS      vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS      vectorConstants<>+3904(SB), Y1, Y1
 	VORPS       Y0, Y2, Y0
 	VORPS       Y1, Y3, Y1
 	VMOVUPS     Y0, (CX)(BX*4)
@@ -3615,32 +3623,32 @@ pairs:
 last:
 	JG          done
 	VMOVUPS     (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+3840(SB), Y0, Y1
-	VMOVUPS     vectorConstants<>+2848(SB), Y2
+	VANDPS      vectorConstants<>+3872(SB), Y0, Y1
+	VMOVUPS     vectorConstants<>+2880(SB), Y2
 	VMINPS      Y1, Y2, Y2
-	VMOVUPS     vectorConstants<>+2848(SB), Y3
+	VMOVUPS     vectorConstants<>+2880(SB), Y3
 	VMAXPS      Y1, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     vectorConstants<>+1216(SB), Y4
-	VFMADD231PS vectorConstants<>+4384(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4672(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1632(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4768(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4832(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+2208(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4992(SB), Y3, Y4
+	VMOVUPS     vectorConstants<>+1248(SB), Y4
+	VFMADD231PS vectorConstants<>+4416(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4704(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1664(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4800(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1856(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4864(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+5024(SB), Y3, Y4
 	VMULPS      Y3, Y2, Y3
 	VFMADD231PS Y4, Y3, Y2
-	VCMPPS      $0x1e, vectorConstants<>+2848(SB), Y1, Y1
-	VANDPS      vectorConstants<>+3872(SB), Y1, Y3
+	VCMPPS      $0x1e, vectorConstants<>+2880(SB), Y1, Y1
+	VANDPS      vectorConstants<>+3904(SB), Y1, Y3
 	VXORPS      Y3, Y2, Y2
-	VANDPS      vectorConstants<>+3008(SB), Y1, Y3
-	VANDPS      vectorConstants<>+4000(SB), Y1, Y1
+	VANDPS      vectorConstants<>+3040(SB), Y1, Y3
+	VANDPS      vectorConstants<>+4032(SB), Y1, Y1
 	VADDPS      Y1, Y2, Y1
 	VADDPS      Y1, Y3, Y1
-	VANDPS      vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS      vectorConstants<>+3904(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VMOVUPS     Y0, (CX)(BX*4)
 
@@ -3661,13 +3669,13 @@ TEXT ·atan2AVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ        SI, AX
 	JGE         last
-	VMOVUPS     vectorConstants<>+3840(SB), Y0
+	VMOVUPS     vectorConstants<>+3872(SB), Y0
 	VANDPS      (DX)(SI*4), Y0, Y0
-	VMOVUPS     vectorConstants<>+3840(SB), Y1
+	VMOVUPS     vectorConstants<>+3872(SB), Y1
 	VANDPS      32(DX)(SI*4), Y1, Y1
-	VMOVUPS     vectorConstants<>+3840(SB), Y2
+	VMOVUPS     vectorConstants<>+3872(SB), Y2
 	VANDPS      (BX)(SI*4), Y2, Y2
-	VMOVUPS     vectorConstants<>+3840(SB), Y3
+	VMOVUPS     vectorConstants<>+3872(SB), Y3
 	VANDPS      32(BX)(SI*4), Y3, Y3
 	VMAXPS      Y2, Y0, Y4
 	VMAXPS      Y3, Y1, Y5
@@ -3677,32 +3685,32 @@ pairs:
 	VDIVPS      Y5, Y7, Y7
 	VCMPPS      $0x00, Y2, Y0, Y8
 	VCMPPS      $0x00, Y3, Y1, Y9
-	VBLENDVPS   Y8, vectorConstants<>+2848(SB), Y6, Y6
-	VBLENDVPS   Y9, vectorConstants<>+2848(SB), Y7, Y7
+	VBLENDVPS   Y8, vectorConstants<>+2880(SB), Y6, Y6
+	VBLENDVPS   Y9, vectorConstants<>+2880(SB), Y7, Y7
 	VCMPPS      $0x00, vectorConstants<>+0(SB), Y4, Y4
 	VCMPPS      $0x00, vectorConstants<>+0(SB), Y5, Y5
 	VBLENDVPS   Y4, vectorConstants<>+0(SB), Y6, Y4
 	VBLENDVPS   Y5, vectorConstants<>+0(SB), Y7, Y5
 	VMULPS      Y4, Y4, Y6
 	VMULPS      Y5, Y5, Y7
-	VMOVUPS     vectorConstants<>+1216(SB), Y8
-	VFMADD231PS vectorConstants<>+4384(SB), Y6, Y8
-	VMOVUPS     vectorConstants<>+1216(SB), Y9
-	VFMADD231PS vectorConstants<>+4384(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4672(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4672(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1632(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1632(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4768(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4768(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+1824(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+1824(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4832(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4832(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+2208(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+2208(SB), Y7, Y9
-	VFMADD213PS vectorConstants<>+4992(SB), Y6, Y8
-	VFMADD213PS vectorConstants<>+4992(SB), Y7, Y9
+	VMOVUPS     vectorConstants<>+1248(SB), Y8
+	VFMADD231PS vectorConstants<>+4416(SB), Y6, Y8
+	VMOVUPS     vectorConstants<>+1248(SB), Y9
+	VFMADD231PS vectorConstants<>+4416(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4704(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4704(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1664(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1664(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4800(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4800(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1856(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+1856(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+4864(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+4864(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+2240(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+2240(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+5024(SB), Y6, Y8
+	VFMADD213PS vectorConstants<>+5024(SB), Y7, Y9
 	VMULPS      Y6, Y4, Y6
 	VMULPS      Y7, Y5, Y7
 	VFMADD231PS Y8, Y6, Y4
@@ -3711,20 +3719,20 @@ pairs:
 	VCMPPS      $0x1e, Y3, Y1, Y7
 	VXORPS      (BX)(SI*4), Y6, Y8
 	VXORPS      32(BX)(SI*4), Y7, Y9
-	VANDPS      vectorConstants<>+3872(SB), Y8, Y8
-	VANDPS      vectorConstants<>+3872(SB), Y9, Y9
+	VANDPS      vectorConstants<>+3904(SB), Y8, Y8
+	VANDPS      vectorConstants<>+3904(SB), Y9, Y9
 	VXORPS      Y8, Y4, Y4
 	VXORPS      Y9, Y5, Y5
 	VMOVUPS     (BX)(SI*4), Y8
 	VMOVUPS     vectorConstants<>+0(SB), Y9
-	VBLENDVPS   Y8, vectorConstants<>+3168(SB), Y9, Y8
+	VBLENDVPS   Y8, vectorConstants<>+3200(SB), Y9, Y8
 	VMOVUPS     32(BX)(SI*4), Y9
 	VMOVUPS     vectorConstants<>+0(SB), Y10
-	VBLENDVPS   Y9, vectorConstants<>+3168(SB), Y10, Y9
-	VBLENDVPS   Y6, vectorConstants<>+3008(SB), Y8, Y6
-	VBLENDVPS   Y7, vectorConstants<>+3008(SB), Y9, Y7
-	VFMADD231PS vectorConstants<>+3936(SB), Y6, Y4
-	VFMADD231PS vectorConstants<>+3936(SB), Y7, Y5
+	VBLENDVPS   Y9, vectorConstants<>+3200(SB), Y10, Y9
+	VBLENDVPS   Y6, vectorConstants<>+3040(SB), Y8, Y6
+	VBLENDVPS   Y7, vectorConstants<>+3040(SB), Y9, Y7
+	VFMADD231PS vectorConstants<>+3968(SB), Y6, Y4
+	VFMADD231PS vectorConstants<>+3968(SB), Y7, Y5
 	VADDPS      Y4, Y6, Y4
 	VADDPS      Y5, Y7, Y5
 	VADDPS      Y2, Y0, Y0
@@ -3733,9 +3741,9 @@ pairs:
 	VCMPPS      $0x04, Y1, Y1, Y3
 	VBLENDVPS   Y2, Y0, Y4, Y0
 	VBLENDVPS   Y3, Y1, Y5, Y1
-	VMOVUPS     vectorConstants<>+3872(SB), Y2
+	VMOVUPS     vectorConstants<>+3904(SB), Y2
 	VANDPS      (DX)(SI*4), Y2, Y2
-	VMOVUPS     vectorConstants<>+3872(SB), Y3
+	VMOVUPS     vectorConstants<>+3904(SB), Y3
 	VANDPS      32(DX)(SI*4), Y3, Y3
 	VORPS       Y2, Y0, Y0
 	VORPS       Y3, Y1, Y1
@@ -3746,43 +3754,43 @@ pairs:
 
 last:
 	JG          done
-	VMOVUPS     vectorConstants<>+3840(SB), Y0
+	VMOVUPS     vectorConstants<>+3872(SB), Y0
 	VANDPS      (DX)(SI*4), Y0, Y0
-	VMOVUPS     vectorConstants<>+3840(SB), Y1
+	VMOVUPS     vectorConstants<>+3872(SB), Y1
 	VANDPS      (BX)(SI*4), Y1, Y1
 	VMAXPS      Y1, Y0, Y2
 	VMINPS      Y1, Y0, Y3
 	VDIVPS      Y2, Y3, Y3
 	VCMPPS      $0x00, Y1, Y0, Y4
-	VBLENDVPS   Y4, vectorConstants<>+2848(SB), Y3, Y3
+	VBLENDVPS   Y4, vectorConstants<>+2880(SB), Y3, Y3
 	VCMPPS      $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VBLENDVPS   Y2, vectorConstants<>+0(SB), Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     vectorConstants<>+1216(SB), Y4
-	VFMADD231PS vectorConstants<>+4384(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4672(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1632(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4768(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+1824(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4832(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+2208(SB), Y3, Y4
-	VFMADD213PS vectorConstants<>+4992(SB), Y3, Y4
+	VMOVUPS     vectorConstants<>+1248(SB), Y4
+	VFMADD231PS vectorConstants<>+4416(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4704(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1664(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4800(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+1856(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+4864(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS vectorConstants<>+5024(SB), Y3, Y4
 	VMULPS      Y3, Y2, Y3
 	VFMADD231PS Y4, Y3, Y2
 	VCMPPS      $0x1e, Y1, Y0, Y3
 	VXORPS      (BX)(SI*4), Y3, Y4
-	VANDPS      vectorConstants<>+3872(SB), Y4, Y4
+	VANDPS      vectorConstants<>+3904(SB), Y4, Y4
 	VXORPS      Y4, Y2, Y2
 	VMOVUPS     (BX)(SI*4), Y4
 	VMOVUPS     vectorConstants<>+0(SB), Y5
-	VBLENDVPS   Y4, vectorConstants<>+3168(SB), Y5, Y4
-	VBLENDVPS   Y3, vectorConstants<>+3008(SB), Y4, Y3
-	VFMADD231PS vectorConstants<>+3936(SB), Y3, Y2
+	VBLENDVPS   Y4, vectorConstants<>+3200(SB), Y5, Y4
+	VBLENDVPS   Y3, vectorConstants<>+3040(SB), Y4, Y3
+	VFMADD231PS vectorConstants<>+3968(SB), Y3, Y2
 	VADDPS      Y2, Y3, Y2
 	VADDPS      Y1, Y0, Y0
 	VCMPPS      $0x04, Y0, Y0, Y1
 	VBLENDVPS   Y1, Y0, Y2, Y0
-	VMOVUPS     vectorConstants<>+3872(SB), Y1
+	VMOVUPS     vectorConstants<>+3904(SB), Y1
 	VANDPS      (DX)(SI*4), Y1, Y1
 	VORPS       Y1, Y0, Y0
 	VMOVUPS     Y0, (CX)(SI*4)
@@ -3803,83 +3811,83 @@ TEXT ·sinhAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y2, Y0, Y4
 	VMULPS       Y3, Y1, Y5
-	VMOVUPS      vectorConstants<>+640(SB), Y6
-	VFMADD231PS  vectorConstants<>+384(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+640(SB), Y7
-	VFMADD231PS  vectorConstants<>+384(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+1024(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+1024(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y7
+	VMOVUPS      vectorConstants<>+672(SB), Y6
+	VFMADD231PS  vectorConstants<>+416(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+672(SB), Y7
+	VFMADD231PS  vectorConstants<>+416(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+1056(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2144(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2144(SB), Y3, Y7
 	VFMADD213PS  Y0, Y6, Y4
 	VFMADD213PS  Y1, Y7, Y5
-	VMOVUPS      vectorConstants<>+3520(SB), Y2
+	VMOVUPS      vectorConstants<>+3552(SB), Y2
 	VMINPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+3520(SB), Y3
+	VMOVUPS      vectorConstants<>+3552(SB), Y3
 	VMINPS       Y1, Y3, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y3
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+1120(SB), Y10
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1120(SB), Y11
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y11
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y11, Y9, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y6, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y7, Y7
+	VSUBPS       vectorConstants<>+2880(SB), Y6, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y7, Y7
 	VCVTPS2DQ    Y6, Y6
 	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y6, Y8
 	VPSRAD       $0x01, Y7, Y9
-	VPADDD       vectorConstants<>+96(SB), Y8, Y10
-	VPADDD       vectorConstants<>+96(SB), Y9, Y11
+	VPADDD       vectorConstants<>+128(SB), Y8, Y10
+	VPADDD       vectorConstants<>+128(SB), Y9, Y11
 	VPSLLD       $0x17, Y10, Y10
 	VPSLLD       $0x17, Y11, Y11
 	VPSUBD       Y8, Y6, Y6
 	VPSUBD       Y9, Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y10, Y10, Y2
 	VFMADD213PS  Y11, Y11, Y3
 	VMULPS       Y6, Y2, Y2
 	VMULPS       Y7, Y3, Y3
-	VMOVUPS      vectorConstants<>+2304(SB), Y6
+	VMOVUPS      vectorConstants<>+2336(SB), Y6
 	VDIVPS       Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+2304(SB), Y7
+	VMOVUPS      vectorConstants<>+2336(SB), Y7
 	VDIVPS       Y3, Y7, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y1, Y1
 	VBLENDVPS    Y0, Y4, Y2, Y0
 	VBLENDVPS    Y1, Y5, Y3, Y1
-	VMOVUPS      vectorConstants<>+3872(SB), Y2
+	VMOVUPS      vectorConstants<>+3904(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3872(SB), Y3
+	VMOVUPS      vectorConstants<>+3904(SB), Y3
 	VANDPS       32(DX)(BX*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -3890,44 +3898,44 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       Y1, Y0, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VFMADD231PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+1024(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+2112(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+672(SB), Y3
+	VFMADD231PS  vectorConstants<>+416(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+1056(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+2144(SB), Y1, Y3
 	VFMADD213PS  Y0, Y3, Y2
-	VMOVUPS      vectorConstants<>+3520(SB), Y1
+	VMOVUPS      vectorConstants<>+3552(SB), Y1
 	VMINPS       Y0, Y1, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y1, Y1, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1120(SB), Y5
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y5, Y5, Y1
 	VMULPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2304(SB), Y3
+	VMOVUPS      vectorConstants<>+2336(SB), Y3
 	VDIVPS       Y1, Y3, Y3
 	VSUBPS       Y3, Y1, Y1
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y0, Y0
 	VBLENDVPS    Y0, Y2, Y1, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y1
 	VANDPS       (DX)(BX*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -3950,57 +3958,57 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3520(SB), Y2
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3552(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+3520(SB), Y2
+	VMOVUPS      vectorConstants<>+3552(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
-	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y6
-	VMOVUPS      vectorConstants<>+1088(SB), Y7
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+1120(SB), Y6
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y6
+	VMOVUPS      vectorConstants<>+1120(SB), Y7
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y7
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y7, Y5, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y2, Y4
 	VPSRAD       $0x01, Y3, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y6
-	VPADDD       vectorConstants<>+96(SB), Y5, Y7
+	VPADDD       vectorConstants<>+128(SB), Y4, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y6, Y6, Y0
 	VFMADD213PS  Y7, Y7, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2304(SB), Y2
+	VMOVUPS      vectorConstants<>+2336(SB), Y2
 	VDIVPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+2304(SB), Y3
+	VMOVUPS      vectorConstants<>+2336(SB), Y3
 	VDIVPS       Y1, Y3, Y3
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
@@ -4012,31 +4020,31 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3520(SB), Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3552(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+1088(SB), Y3
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+1120(SB), Y3
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	VPSRAD       $0x01, Y1, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y2, Y1, Y1
-	VPADDD       vectorConstants<>+96(SB), Y1, Y1
+	VPADDD       vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VFMADD213PS  Y3, Y3, Y0
 	VMULPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+2304(SB), Y1
+	VMOVUPS      vectorConstants<>+2336(SB), Y1
 	VDIVPS       Y0, Y1, Y1
 	VADDPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4055,40 +4063,40 @@ TEXT ·asinhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
-	VMOVUPS     vectorConstants<>+7680(SB), Y2
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y1
+	VMOVUPS     vectorConstants<>+7712(SB), Y2
 	VFMADD231PD Y1, Y1, Y2
 	VSQRTPD     Y2, Y2
 	VADDPD      Y2, Y1, Y2
-	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7488(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7808(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
-	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
+	VPSUBQ      vectorConstants<>+5856(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+7680(SB), Y4, Y5
-	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7712(SB), Y4, Y5
+	VADDPD      vectorConstants<>+7712(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+7168(SB), Y6
-	VFMADD231PD vectorConstants<>+7104(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7232(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7584(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7840(SB), Y5, Y6
-	VORPS       vectorConstants<>+8160(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7200(SB), Y6
+	VFMADD231PD vectorConstants<>+7136(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7264(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7616(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7872(SB), Y5, Y6
+	VORPS       vectorConstants<>+8192(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8224(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y2, Y4
 	VBLENDVPD   Y4, Y3, Y2, Y3
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
-	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9280(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7424(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+8832(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+6272(SB), Y1, Y1
+	VFMADD132PD vectorConstants<>+8864(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+6304(SB), Y1, Y1
 	VBLENDVPD   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+8448(SB), Y0, Y0
+	VANDPS      vectorConstants<>+8480(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -4109,66 +4117,66 @@ TEXT ·acoshAVX2(SB), NOSPLIT, $0-48
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
 	VCVTPS2PD   16(DX)(BX*4), Y1
-	VSUBPD      vectorConstants<>+7680(SB), Y0, Y2
-	VSUBPD      vectorConstants<>+7680(SB), Y1, Y3
-	VADDPD      vectorConstants<>+7680(SB), Y0, Y4
-	VADDPD      vectorConstants<>+7680(SB), Y1, Y5
+	VSUBPD      vectorConstants<>+7712(SB), Y0, Y2
+	VSUBPD      vectorConstants<>+7712(SB), Y1, Y3
+	VADDPD      vectorConstants<>+7712(SB), Y0, Y4
+	VADDPD      vectorConstants<>+7712(SB), Y1, Y5
 	VMULPD      Y4, Y2, Y2
 	VMULPD      Y5, Y3, Y3
 	VSQRTPD     Y2, Y2
 	VSQRTPD     Y3, Y3
 	VADDPD      Y2, Y0, Y2
 	VADDPD      Y3, Y1, Y3
-	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y4
-	VPSUBQ      vectorConstants<>+7456(SB), Y3, Y5
-	VPADDQ      vectorConstants<>+7776(SB), Y4, Y4
-	VPADDQ      vectorConstants<>+7776(SB), Y5, Y5
+	VPSUBQ      vectorConstants<>+7488(SB), Y2, Y4
+	VPSUBQ      vectorConstants<>+7488(SB), Y3, Y5
+	VPADDQ      vectorConstants<>+7808(SB), Y4, Y4
+	VPADDQ      vectorConstants<>+7808(SB), Y5, Y5
 	VPSRLQ      $0x34, Y4, Y4
 	VPSRLQ      $0x34, Y5, Y5
-	VPSUBQ      vectorConstants<>+5824(SB), Y4, Y6
-	VPSUBQ      vectorConstants<>+5824(SB), Y5, Y7
+	VPSUBQ      vectorConstants<>+5856(SB), Y4, Y6
+	VPSUBQ      vectorConstants<>+5856(SB), Y5, Y7
 	VPSLLQ      $0x34, Y6, Y6
 	VPSLLQ      $0x34, Y7, Y7
 	VPSUBQ      Y6, Y2, Y6
 	VPSUBQ      Y7, Y3, Y7
-	VORPS       vectorConstants<>+8160(SB), Y4, Y4
-	VORPS       vectorConstants<>+8160(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+8192(SB), Y4, Y4
-	VSUBPD      vectorConstants<>+8192(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+7680(SB), Y6, Y8
-	VSUBPD      vectorConstants<>+7680(SB), Y7, Y9
-	VADDPD      vectorConstants<>+7680(SB), Y6, Y6
-	VADDPD      vectorConstants<>+7680(SB), Y7, Y7
+	VORPS       vectorConstants<>+8192(SB), Y4, Y4
+	VORPS       vectorConstants<>+8192(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+8224(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+8224(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+7712(SB), Y6, Y8
+	VSUBPD      vectorConstants<>+7712(SB), Y7, Y9
+	VADDPD      vectorConstants<>+7712(SB), Y6, Y6
+	VADDPD      vectorConstants<>+7712(SB), Y7, Y7
 	VDIVPD      Y6, Y8, Y6
 	VDIVPD      Y7, Y9, Y7
 	VMULPD      Y6, Y6, Y8
 	VMULPD      Y7, Y7, Y9
-	VMOVUPS     vectorConstants<>+7168(SB), Y10
-	VFMADD231PD vectorConstants<>+7104(SB), Y8, Y10
-	VMOVUPS     vectorConstants<>+7168(SB), Y11
-	VFMADD231PD vectorConstants<>+7104(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7232(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7232(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7584(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7584(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7840(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7840(SB), Y9, Y11
+	VMOVUPS     vectorConstants<>+7200(SB), Y10
+	VFMADD231PD vectorConstants<>+7136(SB), Y8, Y10
+	VMOVUPS     vectorConstants<>+7200(SB), Y11
+	VFMADD231PD vectorConstants<>+7136(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7264(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7264(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7616(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7616(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7872(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7872(SB), Y9, Y11
 	VFMADD231PD Y10, Y6, Y4
 	VFMADD231PD Y11, Y7, Y5
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y6
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y3, Y7
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y2, Y6
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y3, Y7
 	VBLENDVPD   Y6, Y4, Y2, Y4
 	VBLENDVPD   Y7, Y5, Y3, Y5
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y3, Y3
-	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y4, Y2
-	VBLENDVPD   Y3, vectorConstants<>+9248(SB), Y5, Y3
-	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
-	VMULPD      vectorConstants<>+7392(SB), Y3, Y3
-	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y0, Y0
-	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y1, Y1
-	VBLENDVPD   Y0, vectorConstants<>+8384(SB), Y2, Y0
-	VBLENDVPD   Y1, vectorConstants<>+8384(SB), Y3, Y1
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y3, Y3
+	VBLENDVPD   Y2, vectorConstants<>+9280(SB), Y4, Y2
+	VBLENDVPD   Y3, vectorConstants<>+9280(SB), Y5, Y3
+	VMULPD      vectorConstants<>+7424(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7424(SB), Y3, Y3
+	VCMPPD      $0x11, vectorConstants<>+7712(SB), Y0, Y0
+	VCMPPD      $0x11, vectorConstants<>+7712(SB), Y1, Y1
+	VBLENDVPD   Y0, vectorConstants<>+8416(SB), Y2, Y0
+	VBLENDVPD   Y1, vectorConstants<>+8416(SB), Y3, Y1
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
 	VCVTPD2PSY  Y1, X0
@@ -4189,43 +4197,43 @@ TEXT ·atanhAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
-	VADDPD      vectorConstants<>+7680(SB), Y1, Y2
-	VMOVUPS     vectorConstants<>+7680(SB), Y3
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y1
+	VADDPD      vectorConstants<>+7712(SB), Y1, Y2
+	VMOVUPS     vectorConstants<>+7712(SB), Y3
 	VSUBPD      Y1, Y3, Y3
 	VDIVPD      Y3, Y2, Y2
-	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7488(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7808(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
-	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
+	VPSUBQ      vectorConstants<>+5856(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+7680(SB), Y4, Y5
-	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7712(SB), Y4, Y5
+	VADDPD      vectorConstants<>+7712(SB), Y4, Y4
 	VDIVPD      Y4, Y5, Y4
 	VMULPD      Y4, Y4, Y5
-	VMOVUPS     vectorConstants<>+7168(SB), Y6
-	VFMADD231PD vectorConstants<>+7104(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7232(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7584(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+7840(SB), Y5, Y6
-	VORPS       vectorConstants<>+8160(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7200(SB), Y6
+	VFMADD231PD vectorConstants<>+7136(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7264(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7616(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+7872(SB), Y5, Y6
+	VORPS       vectorConstants<>+8192(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8224(SB), Y3, Y3
 	VFMADD231PD Y6, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y2, Y4
 	VBLENDVPD   Y4, Y3, Y2, Y3
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
-	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
-	VMULPD      vectorConstants<>+7200(SB), Y2, Y2
-	VCMPPD      $0x1e, vectorConstants<>+7680(SB), Y1, Y3
-	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9280(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7424(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7232(SB), Y2, Y2
+	VCMPPD      $0x1e, vectorConstants<>+7712(SB), Y1, Y3
+	VBLENDVPD   Y3, vectorConstants<>+8416(SB), Y2, Y2
 	VMULPD      Y1, Y1, Y3
 	VMULPD      Y1, Y3, Y3
-	VFMADD132PD vectorConstants<>+7072(SB), Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+6272(SB), Y1, Y1
+	VFMADD132PD vectorConstants<>+7104(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+6304(SB), Y1, Y1
 	VBLENDVPD   Y1, Y3, Y2, Y1
-	VANDPS      vectorConstants<>+8448(SB), Y0, Y0
+	VANDPS      vectorConstants<>+8480(SB), Y0, Y0
 	VORPS       Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -4247,79 +4255,79 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y2, Y0, Y4
 	VMULPS       Y3, Y1, Y5
-	VMOVUPS      vectorConstants<>+1312(SB), Y6
-	VFMADD231PS  vectorConstants<>+4512(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+1312(SB), Y7
-	VFMADD231PS  vectorConstants<>+4512(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4736(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4736(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+1984(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+1984(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+5024(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+5024(SB), Y3, Y7
+	VMOVUPS      vectorConstants<>+1344(SB), Y6
+	VFMADD231PS  vectorConstants<>+4544(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+1344(SB), Y7
+	VFMADD231PS  vectorConstants<>+4544(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4768(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4768(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+5056(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+5056(SB), Y3, Y7
 	VFMADD213PS  Y0, Y6, Y4
 	VFMADD213PS  Y1, Y7, Y5
-	VMOVUPS      vectorConstants<>+3328(SB), Y2
+	VMOVUPS      vectorConstants<>+3360(SB), Y2
 	VMINPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+3328(SB), Y3
+	VMOVUPS      vectorConstants<>+3360(SB), Y3
 	VMINPS       Y1, Y3, Y3
 	VADDPS       Y2, Y2, Y2
 	VADDPS       Y3, Y3, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y3
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+1120(SB), Y10
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1120(SB), Y11
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y11
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y11, Y9, Y3
 	VCVTPS2DQ    Y6, Y6
 	VCVTPS2DQ    Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y6, Y6, Y2
 	VFMADD213PS  Y7, Y7, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3072(SB), Y6
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+3104(SB), Y6
 	VDIVPS       Y2, Y6, Y2
-	VMOVUPS      vectorConstants<>+3072(SB), Y6
+	VMOVUPS      vectorConstants<>+3104(SB), Y6
 	VDIVPS       Y3, Y6, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y2, Y6, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y3, Y6, Y3
-	VCMPPS       $0x11, vectorConstants<>+2592(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+2592(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y1, Y1
 	VBLENDVPS    Y0, Y4, Y2, Y0
 	VBLENDVPS    Y1, Y5, Y3, Y1
-	VMOVUPS      vectorConstants<>+3872(SB), Y2
+	VMOVUPS      vectorConstants<>+3904(SB), Y2
 	VANDPS       (DX)(BX*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3872(SB), Y3
+	VMOVUPS      vectorConstants<>+3904(SB), Y3
 	VANDPS       32(DX)(BX*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -4330,42 +4338,42 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
 	VMULPS       Y0, Y0, Y1
 	VMULPS       Y1, Y0, Y2
-	VMOVUPS      vectorConstants<>+1312(SB), Y3
-	VFMADD231PS  vectorConstants<>+4512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+4736(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+1984(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+5024(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+1344(SB), Y3
+	VFMADD231PS  vectorConstants<>+4544(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+4768(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+5056(SB), Y1, Y3
 	VFMADD213PS  Y0, Y3, Y2
-	VMOVUPS      vectorConstants<>+3328(SB), Y1
+	VMOVUPS      vectorConstants<>+3360(SB), Y1
 	VMINPS       Y0, Y1, Y1
 	VADDPS       Y1, Y1, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y1, Y1, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1120(SB), Y5
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y5
 	VFMADD231PS  Y5, Y4, Y1
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y3, Y3, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3072(SB), Y3
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3104(SB), Y3
 	VDIVPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y1, Y3, Y1
-	VCMPPS       $0x11, vectorConstants<>+2592(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y0, Y0
 	VBLENDVPS    Y0, Y2, Y1, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y1
 	VANDPS       (DX)(BX*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4382,7 +4390,7 @@ TEXT ·tanhGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+2880(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -4427,47 +4435,47 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y2
-	VORPS        vectorConstants<>+3872(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5632(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y0, Y2
+	VORPS        vectorConstants<>+3904(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5664(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5632(SB), Y4
+	VMOVUPS      vectorConstants<>+5664(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y11, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -4477,28 +4485,28 @@ pairs:
 	VADDPS       Y3, Y9, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
-	VPADDD       vectorConstants<>+128(SB), Y4, Y4
-	VPADDD       vectorConstants<>+128(SB), Y5, Y5
+	VPADDD       vectorConstants<>+160(SB), Y4, Y4
+	VPADDD       vectorConstants<>+160(SB), Y5, Y5
 	VPMAXSD      vectorConstants<>+0(SB), Y4, Y4
 	VPMAXSD      vectorConstants<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VBLENDVPS    Y1, Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
-	VFMADD231PS  vectorConstants<>+224(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFMADD231PS  vectorConstants<>+224(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
+	VFMADD231PS  vectorConstants<>+256(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VFMADD231PS  vectorConstants<>+256(SB), Y3, Y2
 	VDIVPS       Y6, Y4, Y3
 	VDIVPS       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y0, vectorConstants<>+224(SB), Y4, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y1, vectorConstants<>+224(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VBLENDVPS    Y0, vectorConstants<>+256(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VBLENDVPS    Y1, vectorConstants<>+256(SB), Y4, Y1
 	VMULPS       Y0, Y3, Y0
 	VMULPS       Y1, Y2, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4509,42 +4517,42 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3872(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5632(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5664(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y1, Y4, Y1
 	VCVTPS2DQ    Y2, Y2
-	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+160(SB), Y2, Y2
 	VPMAXSD      vectorConstants<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VFMADD231PS  vectorConstants<>+224(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
+	VFMADD231PS  vectorConstants<>+256(SB), Y1, Y3
 	VDIVPS       Y3, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VBLENDVPS    Y0, vectorConstants<>+224(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VBLENDVPS    Y0, vectorConstants<>+256(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -4560,7 +4568,7 @@ TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+2880(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -4608,47 +4616,47 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y2
-	VORPS        vectorConstants<>+3872(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5632(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y0, Y2
+	VORPS        vectorConstants<>+3904(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5664(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5632(SB), Y4
+	VMOVUPS      vectorConstants<>+5664(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y11, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -4658,30 +4666,30 @@ pairs:
 	VADDPS       Y3, Y9, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
-	VPADDD       vectorConstants<>+128(SB), Y4, Y4
-	VPADDD       vectorConstants<>+128(SB), Y5, Y5
+	VPADDD       vectorConstants<>+160(SB), Y4, Y4
+	VPADDD       vectorConstants<>+160(SB), Y5, Y5
 	VPMAXSD      vectorConstants<>+0(SB), Y4, Y4
 	VPMAXSD      vectorConstants<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VBLENDVPS    Y1, Y3, Y5, Y5
 	VMULPS       Y4, Y0, Y4
 	VMULPS       Y5, Y1, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
-	VFMADD231PS  vectorConstants<>+224(SB), Y2, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFMADD231PS  vectorConstants<>+224(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
+	VFMADD231PS  vectorConstants<>+256(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VFMADD231PS  vectorConstants<>+256(SB), Y3, Y2
 	VDIVPS       Y6, Y4, Y3
 	VDIVPS       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y0, vectorConstants<>+224(SB), Y4, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y1, vectorConstants<>+224(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VBLENDVPS    Y0, vectorConstants<>+256(SB), Y4, Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VBLENDVPS    Y1, vectorConstants<>+256(SB), Y4, Y1
 	VMULPS       Y0, Y3, Y0
 	VMULPS       Y1, Y2, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -4692,43 +4700,43 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3872(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5632(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5664(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y1, Y4, Y1
 	VCVTPS2DQ    Y2, Y2
-	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+160(SB), Y2, Y2
 	VPMAXSD      vectorConstants<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y2
 	VMULPS       Y2, Y0, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VFMADD231PS  vectorConstants<>+224(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
+	VFMADD231PS  vectorConstants<>+256(SB), Y1, Y3
 	VDIVPS       Y3, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VBLENDVPS    Y0, vectorConstants<>+224(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VBLENDVPS    Y0, vectorConstants<>+256(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -4753,47 +4761,47 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3872(SB), Y2, Y4
-	VORPS        vectorConstants<>+3872(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VORPS        vectorConstants<>+3904(SB), Y2, Y4
+	VORPS        vectorConstants<>+3904(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
 	VSUBPS       Y10, Y12, Y12
-	VMOVUPS      vectorConstants<>+2848(SB), Y13
+	VMOVUPS      vectorConstants<>+2880(SB), Y13
 	VSUBPS       Y11, Y13, Y13
 	VADDPS       Y8, Y12, Y8
 	VADDPS       Y9, Y13, Y9
@@ -4805,25 +4813,25 @@ pairs:
 	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y6, Y8
 	VPSRAD       $0x01, Y7, Y9
-	VPADDD       vectorConstants<>+96(SB), Y8, Y10
-	VPADDD       vectorConstants<>+96(SB), Y9, Y11
+	VPADDD       vectorConstants<>+128(SB), Y8, Y10
+	VPADDD       vectorConstants<>+128(SB), Y9, Y11
 	VPSLLD       $0x17, Y10, Y10
 	VPSLLD       $0x17, Y11, Y11
 	VPSUBD       Y8, Y6, Y6
 	VPSUBD       Y9, Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y10, Y4, Y4
 	VMULPS       Y11, Y5, Y5
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y7, Y5, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y6
-	VADDPS       vectorConstants<>+2848(SB), Y5, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y6
+	VADDPS       vectorConstants<>+2880(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VDIVPS       Y6, Y8, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VDIVPS       Y7, Y8, Y7
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y8
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y9
@@ -4846,41 +4854,41 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3872(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VORPS        vectorConstants<>+3904(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y5, Y6, Y6
 	VADDPS       Y4, Y6, Y4
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y2, Y5, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y5, Y2, Y2
 	VMULPS       Y3, Y2, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y3, Y4, Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y4
 	VMULPS       Y3, Y2, Y2
@@ -4908,47 +4916,47 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y2
-	VORPS        vectorConstants<>+3872(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y0, Y2
+	VORPS        vectorConstants<>+3904(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y11, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -4960,36 +4968,36 @@ pairs:
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
 	VMULPS       Y4, Y2, Y6
 	VMULPS       Y5, Y3, Y7
-	VADDPS       vectorConstants<>+3072(SB), Y6, Y8
-	VADDPS       vectorConstants<>+3072(SB), Y7, Y9
+	VADDPS       vectorConstants<>+3104(SB), Y6, Y8
+	VADDPS       vectorConstants<>+3104(SB), Y7, Y9
 	VMULPS       Y8, Y6, Y10
 	VMULPS       Y9, Y7, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
-	VFMADD231PS  vectorConstants<>+3072(SB), Y6, Y12
-	VMOVUPS      vectorConstants<>+2848(SB), Y13
-	VFMADD231PS  vectorConstants<>+3072(SB), Y7, Y13
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
+	VFMADD231PS  vectorConstants<>+3104(SB), Y6, Y12
+	VMOVUPS      vectorConstants<>+2880(SB), Y13
+	VFMADD231PS  vectorConstants<>+3104(SB), Y7, Y13
 	VBLENDVPS    Y0, Y10, Y12, Y10
 	VBLENDVPS    Y1, Y11, Y13, Y11
 	VMULPS       Y6, Y6, Y6
 	VMULPS       Y7, Y7, Y7
-	VMULPS       vectorConstants<>+3072(SB), Y6, Y6
-	VMULPS       vectorConstants<>+3072(SB), Y7, Y7
-	VBLENDVPS    Y0, vectorConstants<>+3072(SB), Y6, Y6
-	VBLENDVPS    Y1, vectorConstants<>+3072(SB), Y7, Y7
+	VMULPS       vectorConstants<>+3104(SB), Y6, Y6
+	VMULPS       vectorConstants<>+3104(SB), Y7, Y7
+	VBLENDVPS    Y0, vectorConstants<>+3104(SB), Y6, Y6
+	VBLENDVPS    Y1, vectorConstants<>+3104(SB), Y7, Y7
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
 	VMULPS       Y8, Y2, Y2
@@ -5000,12 +5008,12 @@ pairs:
 	VMULPS       Y3, Y1, Y3
 	VDIVPS       Y6, Y2, Y2
 	VDIVPS       Y7, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y0, Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5536(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5536(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -5018,55 +5026,55 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VORPS        vectorConstants<>+3872(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y1, Y4, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
 	VMULPS       Y2, Y1, Y3
-	VADDPS       vectorConstants<>+3072(SB), Y3, Y4
+	VADDPS       vectorConstants<>+3104(SB), Y3, Y4
 	VMULPS       Y4, Y3, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
-	VFMADD231PS  vectorConstants<>+3072(SB), Y3, Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
+	VFMADD231PS  vectorConstants<>+3104(SB), Y3, Y6
 	VBLENDVPS    Y0, Y5, Y6, Y5
 	VMULPS       Y3, Y3, Y3
-	VMULPS       vectorConstants<>+3072(SB), Y3, Y3
-	VBLENDVPS    Y0, vectorConstants<>+3072(SB), Y3, Y3
+	VMULPS       vectorConstants<>+3104(SB), Y3, Y3
+	VBLENDVPS    Y0, vectorConstants<>+3104(SB), Y3, Y3
 	VADDPS       Y3, Y5, Y3
 	VMULPS       Y4, Y1, Y1
 	VBLENDVPS    Y0, Y1, Y5, Y1
 	VMULPS       Y1, Y0, Y1
 	VDIVPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+5504(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5536(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -5092,47 +5100,47 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VORPS        vectorConstants<>+3872(SB), Y2, Y4
-	VORPS        vectorConstants<>+3872(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VORPS        vectorConstants<>+3904(SB), Y2, Y4
+	VORPS        vectorConstants<>+3904(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
 	VSUBPS       Y10, Y12, Y12
-	VMOVUPS      vectorConstants<>+2848(SB), Y13
+	VMOVUPS      vectorConstants<>+2880(SB), Y13
 	VSUBPS       Y11, Y13, Y13
 	VADDPS       Y8, Y12, Y8
 	VADDPS       Y9, Y13, Y9
@@ -5144,14 +5152,14 @@ pairs:
 	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y6, Y8
 	VPSRAD       $0x01, Y7, Y9
-	VPADDD       vectorConstants<>+96(SB), Y8, Y10
-	VPADDD       vectorConstants<>+96(SB), Y9, Y11
+	VPADDD       vectorConstants<>+128(SB), Y8, Y10
+	VPADDD       vectorConstants<>+128(SB), Y9, Y11
 	VPSLLD       $0x17, Y10, Y10
 	VPSLLD       $0x17, Y11, Y11
 	VPSUBD       Y8, Y6, Y6
 	VPSUBD       Y9, Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y10, Y4, Y4
@@ -5160,22 +5168,22 @@ pairs:
 	VMULPS       Y7, Y5, Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y6
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y7
-	VADDPS       vectorConstants<>+3072(SB), Y4, Y8
-	VADDPS       vectorConstants<>+3072(SB), Y5, Y9
+	VADDPS       vectorConstants<>+3104(SB), Y4, Y8
+	VADDPS       vectorConstants<>+3104(SB), Y5, Y9
 	VMULPS       Y8, Y4, Y8
 	VMULPS       Y9, Y5, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
-	VFMADD231PS  vectorConstants<>+3072(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
-	VFMADD231PS  vectorConstants<>+3072(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
+	VFMADD231PS  vectorConstants<>+3104(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
+	VFMADD231PS  vectorConstants<>+3104(SB), Y5, Y11
 	VBLENDVPS    Y6, Y8, Y10, Y8
 	VBLENDVPS    Y7, Y9, Y11, Y9
 	VMULPS       Y4, Y4, Y10
 	VMULPS       Y5, Y5, Y11
-	VMULPS       vectorConstants<>+3072(SB), Y10, Y10
-	VMULPS       vectorConstants<>+3072(SB), Y11, Y11
-	VBLENDVPS    Y6, vectorConstants<>+3072(SB), Y10, Y10
-	VBLENDVPS    Y7, vectorConstants<>+3072(SB), Y11, Y11
+	VMULPS       vectorConstants<>+3104(SB), Y10, Y10
+	VMULPS       vectorConstants<>+3104(SB), Y11, Y11
+	VBLENDVPS    Y6, vectorConstants<>+3104(SB), Y10, Y10
+	VBLENDVPS    Y7, vectorConstants<>+3104(SB), Y11, Y11
 	VADDPS       Y10, Y8, Y10
 	VADDPS       Y11, Y9, Y11
 	VMOVUPS      Y4, Y12
@@ -5188,22 +5196,22 @@ pairs:
 	VMULPS       Y5, Y13, Y5
 	VBLENDVPS    Y6, Y12, Y4, Y4
 	VBLENDVPS    Y7, Y13, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VDIVPS       Y10, Y6, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VDIVPS       Y11, Y7, Y7
 	VMULPS       Y6, Y8, Y8
 	VMULPS       Y7, Y9, Y9
-	VMOVUPS      vectorConstants<>+5536(SB), Y10
+	VMOVUPS      vectorConstants<>+5568(SB), Y10
 	VMAXPS       Y2, Y10, Y2
-	VMOVUPS      vectorConstants<>+5536(SB), Y10
+	VMOVUPS      vectorConstants<>+5568(SB), Y10
 	VMAXPS       Y3, Y10, Y3
-	VMOVUPS      vectorConstants<>+3552(SB), Y10
+	VMOVUPS      vectorConstants<>+3584(SB), Y10
 	VMINPS       Y2, Y10, Y2
-	VMOVUPS      vectorConstants<>+3552(SB), Y10
+	VMOVUPS      vectorConstants<>+3584(SB), Y10
 	VMINPS       Y3, Y10, Y3
-	VMULPS       vectorConstants<>+3232(SB), Y4, Y4
-	VMULPS       vectorConstants<>+3232(SB), Y5, Y5
+	VMULPS       vectorConstants<>+3264(SB), Y4, Y4
+	VMULPS       vectorConstants<>+3264(SB), Y5, Y5
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y7, Y5, Y5
 	VMULPS       Y6, Y4, Y4
@@ -5221,62 +5229,62 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VORPS        vectorConstants<>+3872(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VORPS        vectorConstants<>+3904(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y5, Y6, Y6
 	VADDPS       Y4, Y6, Y4
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y2, Y5, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y5, Y2, Y2
 	VMULPS       Y3, Y2, Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y3
-	VADDPS       vectorConstants<>+3072(SB), Y2, Y4
+	VADDPS       vectorConstants<>+3104(SB), Y2, Y4
 	VMULPS       Y4, Y2, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFMADD231PS  vectorConstants<>+3072(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFMADD231PS  vectorConstants<>+3104(SB), Y2, Y5
 	VBLENDVPS    Y3, Y4, Y5, Y4
 	VMULPS       Y2, Y2, Y5
-	VMULPS       vectorConstants<>+3072(SB), Y5, Y5
-	VBLENDVPS    Y3, vectorConstants<>+3072(SB), Y5, Y5
+	VMULPS       vectorConstants<>+3104(SB), Y5, Y5
+	VBLENDVPS    Y3, vectorConstants<>+3104(SB), Y5, Y5
 	VADDPS       Y5, Y4, Y5
 	VMOVUPS      Y2, Y6
 	VMOVUPS      Y2, Y6
 	VFMADD231PS  Y2, Y2, Y6
 	VMULPS       Y2, Y6, Y2
 	VBLENDVPS    Y3, Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VDIVPS       Y5, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      vectorConstants<>+5536(SB), Y5
+	VMOVUPS      vectorConstants<>+5568(SB), Y5
 	VMAXPS       Y1, Y5, Y1
-	VMOVUPS      vectorConstants<>+3552(SB), Y5
+	VMOVUPS      vectorConstants<>+3584(SB), Y5
 	VMINPS       Y1, Y5, Y1
-	VMULPS       vectorConstants<>+3232(SB), Y2, Y2
+	VMULPS       vectorConstants<>+3264(SB), Y2, Y2
 	VMULPS       Y3, Y2, Y2
 	VMULPS       Y3, Y2, Y2
 	VFMADD231PS  Y2, Y1, Y4
@@ -5305,47 +5313,47 @@ pairs:
 	VMAXPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3872(SB), Y0, Y0
-	VORPS        vectorConstants<>+3872(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y0, Y0
+	VORPS        vectorConstants<>+3904(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y11, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -5357,40 +5365,40 @@ pairs:
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y9, Y1, Y1
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y5, Y1, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y4
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y7
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y4
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y5, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y4, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y5, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y6, Y8
 	VPSLLD       $0x17, Y7, Y9
 	VPSUBD       Y8, Y4, Y4
 	VPSUBD       Y9, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y8, Y10, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y9, Y10, Y9
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y5
 	VFMADD231PS  Y8, Y0, Y4
 	VFMADD231PS  Y9, Y1, Y5
 	VCVTDQ2PS    Y6, Y0
@@ -5399,32 +5407,32 @@ pairs:
 	VMULPS       Y5, Y5, Y7
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y5
 	VADDPS       Y4, Y2, Y0
 	VADDPS       Y5, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -5437,66 +5445,66 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y0, Y3, Y0
 	VADDPS       Y0, Y4, Y0
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y2, Y0, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y3
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y3, Y4
 	VPSUBD       Y4, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VPSUBD       Y4, Y5, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VFMADD231PS  Y4, Y0, Y2
 	VCVTDQ2PS    Y3, Y0
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y2
 	VADDPS       Y2, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -5520,77 +5528,77 @@ loop:
 	VMOVUPS      Y1, Y3
 	VFMSUB231PS  (DX)(SI*4), Y0, Y3
 	VFMADD231PS  (DX)(SI*4), Y2, Y3
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y2, Y3, Y4, Y2
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y3
+	VXORPS       vectorConstants<>+3904(SB), Y3, Y3
 	VXORPS       Y3, Y2, Y2
-	VORPS        vectorConstants<>+3872(SB), Y1, Y3
+	VORPS        vectorConstants<>+3904(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y1, Y4, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y5
 	VMAXPS       Y3, Y5, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
 	VMOVUPS      Y3, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y6
 	VSUBPS       Y6, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y7
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y7
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y7
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y7
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y7
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y7
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y7
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y7
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y7
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y7
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y7
 	VMULPS       Y6, Y6, Y8
 	VFMADD231PS  Y7, Y8, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y7
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y7
 	VADDPS       Y3, Y7, Y8
 	VFMADD231PS  Y8, Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y7, Y2, Y2
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y2, Y7, Y2
 	VCVTPS2DQ    Y5, Y3
 	VPSRAD       $0x01, Y3, Y5
-	VPADDD       vectorConstants<>+96(SB), Y5, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VPSUBD       Y5, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y6, Y2, Y2
 	VMULPS       Y3, Y2, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y5
 	VSUBPS       Y5, Y2, Y2
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y5, Y6
 	VPSUBD       Y6, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VPSUBD       Y6, Y7, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VFMADD231PS  Y6, Y2, Y3
 	VCVTDQ2PS    Y5, Y2
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y3, Y5, Y6
-	VMOVUPS      vectorConstants<>+1760(SB), Y7
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y7
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y7
+	VMOVUPS      vectorConstants<>+1792(SB), Y7
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y7
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y7
 	VMULPS       Y7, Y6, Y6
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y6
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y5, Y6
 	VADDPS       Y6, Y3, Y3
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y3
 	VADDPS       Y3, Y4, Y2
 	VDIVPS       Y0, Y2, Y0
 	VBROADCASTSS 8(BX), Y2
@@ -5629,65 +5637,65 @@ pairs:
 	VFMSUB132PS  32(BX)(DI*4), Y3, Y1
 	VFMADD231PS  (BX)(DI*4), Y4, Y0
 	VFMADD231PS  32(BX)(DI*4), Y5, Y1
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y5
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y4, Y4
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y5
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y4, Y0, Y6, Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y5, Y1, Y4, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3872(SB), Y3, Y5
-	VXORPS       vectorConstants<>+3872(SB), Y4, Y4
-	VXORPS       vectorConstants<>+3872(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3904(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3904(SB), Y3, Y5
+	VXORPS       vectorConstants<>+3904(SB), Y4, Y4
+	VXORPS       vectorConstants<>+3904(SB), Y5, Y5
 	VXORPS       Y4, Y0, Y0
 	VXORPS       Y5, Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y2, Y4
-	VORPS        vectorConstants<>+3872(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VORPS        vectorConstants<>+3904(SB), Y2, Y4
+	VORPS        vectorConstants<>+3904(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
 	VADDPS       Y4, Y10, Y12
 	VADDPS       Y5, Y11, Y13
 	VFMADD231PS  Y12, Y0, Y4
 	VFMADD231PS  Y13, Y1, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y0
 	VSUBPS       Y10, Y0, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VSUBPS       Y11, Y1, Y1
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
@@ -5699,33 +5707,33 @@ pairs:
 	VCVTPS2DQ    Y7, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y9, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y2, Y0, Y6, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VBLENDVPS    Y3, Y1, Y7, Y7
 	VMULPS       (DX)(DI*4), Y6, Y6
 	VMULPS       32(DX)(DI*4), Y7, Y7
-	VFMADD213PS  vectorConstants<>+2848(SB), Y4, Y0
-	VFMADD213PS  vectorConstants<>+2848(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y0
+	VFMADD213PS  vectorConstants<>+2880(SB), Y5, Y1
 	VDIVPS       Y0, Y6, Y0
 	VDIVPS       Y1, Y7, Y1
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y2, Y6
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y3, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y2, Y6
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y3, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VBLENDVPS    Y2, Y4, Y8, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VBLENDVPS    Y3, Y5, Y8, Y5
 	VBLENDVPS    Y6, vectorConstants<>+0(SB), Y4, Y4
 	VBLENDVPS    Y7, vectorConstants<>+0(SB), Y5, Y5
@@ -5749,54 +5757,54 @@ last:
 	VBROADCASTSS 4(SI), Y2
 	VFMSUB132PS  (BX)(DI*4), Y1, Y0
 	VFMADD231PS  (BX)(DI*4), Y2, Y0
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VBLENDVPS    Y2, Y0, Y3, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
 	VXORPS       Y2, Y0, Y0
-	VORPS        vectorConstants<>+3872(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VORPS        vectorConstants<>+3904(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
 	VADDPS       Y2, Y5, Y6
 	VFMADD231PS  Y6, Y0, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y0
 	VSUBPS       Y5, Y0, Y0
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y0, Y5, Y0
 	VCVTPS2DQ    Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y0, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y1, Y0, Y3, Y3
 	VMULPS       (DX)(DI*4), Y3, Y3
-	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y0
+	VFMADD213PS  vectorConstants<>+2880(SB), Y2, Y0
 	VDIVPS       Y0, Y3, Y0
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y1, Y2, Y4, Y2
 	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y2, Y2
 	VBROADCASTSS 12(SI), Y3
@@ -5827,47 +5835,47 @@ pairs:
 	VMINPS       Y0, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y1, Y3, Y3
-	VORPS        vectorConstants<>+3872(SB), Y0, Y0
-	VORPS        vectorConstants<>+3872(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y0, Y0
+	VORPS        vectorConstants<>+3904(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y11, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -5879,40 +5887,40 @@ pairs:
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y9, Y1, Y1
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y5, Y1, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y4
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y7
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y4
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y5, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y4, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y5, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y6, Y8
 	VPSLLD       $0x17, Y7, Y9
 	VPSUBD       Y8, Y4, Y4
 	VPSUBD       Y9, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y8, Y10, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y9, Y10, Y9
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y5
 	VFMADD231PS  Y8, Y0, Y4
 	VFMADD231PS  Y9, Y1, Y5
 	VCVTDQ2PS    Y6, Y0
@@ -5921,32 +5929,32 @@ pairs:
 	VMULPS       Y5, Y5, Y7
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y5
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y5
 	VSUBPS       Y4, Y2, Y0
 	VSUBPS       Y5, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -5959,66 +5967,66 @@ last:
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y0, Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y0, Y3, Y0
 	VADDPS       Y0, Y4, Y0
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y2, Y0, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y3
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y3, Y4
 	VPSUBD       Y4, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VPSUBD       Y4, Y5, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VFMADD231PS  Y4, Y0, Y2
 	VCVTDQ2PS    Y3, Y0
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y2
 	VSUBPS       Y2, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -6043,49 +6051,49 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
-	VORPS        vectorConstants<>+3872(SB), Y2, Y4
-	VORPS        vectorConstants<>+3872(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+5632(SB), Y6
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y3, Y3
+	VORPS        vectorConstants<>+3904(SB), Y2, Y4
+	VORPS        vectorConstants<>+3904(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+5664(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5632(SB), Y6
+	VMOVUPS      vectorConstants<>+5664(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
-	VMOVUPS      vectorConstants<>+2848(SB), Y12
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y12
 	VSUBPS       Y10, Y12, Y12
-	VMOVUPS      vectorConstants<>+2848(SB), Y13
+	VMOVUPS      vectorConstants<>+2880(SB), Y13
 	VSUBPS       Y11, Y13, Y13
 	VADDPS       Y8, Y12, Y8
 	VADDPS       Y9, Y13, Y9
@@ -6095,28 +6103,28 @@ pairs:
 	VADDPS       Y5, Y11, Y5
 	VCVTPS2DQ    Y6, Y6
 	VCVTPS2DQ    Y7, Y7
-	VPADDD       vectorConstants<>+128(SB), Y6, Y6
-	VPADDD       vectorConstants<>+128(SB), Y7, Y7
+	VPADDD       vectorConstants<>+160(SB), Y6, Y6
+	VPADDD       vectorConstants<>+160(SB), Y7, Y7
 	VPMAXSD      vectorConstants<>+0(SB), Y6, Y6
 	VPMAXSD      vectorConstants<>+0(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y7, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y2, Y4, Y6, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VBLENDVPS    Y3, Y5, Y7, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
-	VFMADD231PS  vectorConstants<>+224(SB), Y4, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFMADD231PS  vectorConstants<>+224(SB), Y5, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
+	VFMADD231PS  vectorConstants<>+256(SB), Y4, Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFMADD231PS  vectorConstants<>+256(SB), Y5, Y4
 	VDIVPS       Y8, Y6, Y5
 	VDIVPS       Y4, Y7, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
-	VBLENDVPS    Y2, vectorConstants<>+224(SB), Y6, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
-	VBLENDVPS    Y3, vectorConstants<>+224(SB), Y6, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
+	VBLENDVPS    Y2, vectorConstants<>+256(SB), Y6, Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
+	VBLENDVPS    Y3, vectorConstants<>+256(SB), Y6, Y3
 	VMULPS       Y2, Y5, Y2
 	VMULPS       Y3, Y4, Y3
 	VMULPS       Y2, Y0, Y0
@@ -6130,43 +6138,43 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+5632(SB), Y3
+	VXORPS       vectorConstants<>+3904(SB), Y1, Y1
+	VORPS        vectorConstants<>+3904(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+5664(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y5, Y6, Y6
 	VADDPS       Y4, Y6, Y4
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y2, Y5, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+128(SB), Y3, Y3
+	VPADDD       vectorConstants<>+160(SB), Y3, Y3
 	VPMAXSD      vectorConstants<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFMADD231PS  vectorConstants<>+224(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFMADD231PS  vectorConstants<>+256(SB), Y2, Y4
 	VDIVPS       Y4, Y3, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VBLENDVPS    Y1, vectorConstants<>+224(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
+	VBLENDVPS    Y1, vectorConstants<>+256(SB), Y3, Y1
 	VMULPS       Y1, Y2, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -6200,47 +6208,47 @@ pairs:
 	VBLENDVPS    Y5, vectorConstants<>+0(SB), Y7, Y5
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y4, Y2
-	VORPS        vectorConstants<>+3872(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y4, Y2
+	VORPS        vectorConstants<>+3904(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y11, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -6252,40 +6260,40 @@ pairs:
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y4
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y7
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y4
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y7
 	VSUBPS       Y6, Y2, Y2
 	VSUBPS       Y7, Y3, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y5, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y4, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y5, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VPSLLD       $0x17, Y6, Y8
 	VPSLLD       $0x17, Y7, Y9
 	VPSUBD       Y8, Y4, Y4
 	VPSUBD       Y9, Y5, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y8, Y10, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VPSUBD       Y9, Y10, Y9
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y5
 	VFMADD231PS  Y8, Y2, Y4
 	VFMADD231PS  Y9, Y3, Y5
 	VCVTDQ2PS    Y6, Y2
@@ -6294,32 +6302,32 @@ pairs:
 	VMULPS       Y5, Y5, Y7
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y3, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y3, Y5
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -6335,66 +6343,66 @@ last:
 	VSUBPS       Y1, Y0, Y3
 	VBLENDVPS    Y2, vectorConstants<>+0(SB), Y3, Y2
 	VMAXPS       Y1, Y0, Y0
-	VORPS        vectorConstants<>+3872(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VORPS        vectorConstants<>+3904(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
 	VMOVUPS      Y1, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y1, Y4, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
 	VMULPS       Y2, Y1, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y3
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y3
 	VSUBPS       Y3, Y1, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y3, Y4
 	VPSUBD       Y4, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VPSUBD       Y4, Y5, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VFMADD231PS  Y4, Y1, Y2
 	VCVTDQ2PS    Y3, Y1
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y2
 	VADDPS       Y2, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -6432,65 +6440,65 @@ pairs:
 	VSUBPS       32(SI)(DI*4), Y3, Y3
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y3, Y5, Y3
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
-	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y4, Y4
-	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VCMPPS       $0x11, vectorConstants<>+3616(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+3616(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y6
 	VBLENDVPS    Y4, Y2, Y6, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VBLENDVPS    Y5, Y3, Y4, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
-	VXORPS       vectorConstants<>+3872(SB), Y4, Y4
-	VXORPS       vectorConstants<>+3872(SB), Y5, Y5
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y5
+	VXORPS       vectorConstants<>+3904(SB), Y4, Y4
+	VXORPS       vectorConstants<>+3904(SB), Y5, Y5
 	VXORPS       Y4, Y2, Y2
 	VXORPS       Y5, Y3, Y3
-	VORPS        vectorConstants<>+3872(SB), Y0, Y4
-	VORPS        vectorConstants<>+3872(SB), Y1, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VORPS        vectorConstants<>+3904(SB), Y0, Y4
+	VORPS        vectorConstants<>+3904(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
 	VADDPS       Y4, Y10, Y12
 	VADDPS       Y5, Y11, Y13
 	VFMADD231PS  Y12, Y2, Y4
 	VFMADD231PS  Y13, Y3, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y10, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y11, Y3, Y3
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y9, Y3, Y3
@@ -6502,33 +6510,33 @@ pairs:
 	VCVTPS2DQ    Y7, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y0, Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VBLENDVPS    Y1, Y3, Y7, Y7
 	VMULPS       (DX)(DI*4), Y6, Y6
 	VMULPS       32(DX)(DI*4), Y7, Y7
-	VFMADD213PS  vectorConstants<>+2848(SB), Y4, Y2
-	VFMADD213PS  vectorConstants<>+2848(SB), Y5, Y3
+	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y2
+	VFMADD213PS  vectorConstants<>+2880(SB), Y5, Y3
 	VDIVPS       Y2, Y6, Y2
 	VDIVPS       Y3, Y7, Y3
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y0, Y6
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y1, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y0, Y6
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VBLENDVPS    Y0, Y4, Y8, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y1, Y5, Y4, Y1
 	VBLENDVPS    Y6, vectorConstants<>+0(SB), Y0, Y0
 	VBLENDVPS    Y7, vectorConstants<>+0(SB), Y1, Y1
@@ -6549,54 +6557,54 @@ last:
 	VSUBPS       Y0, Y1, Y1
 	VSUBPS       (SI)(DI*4), Y1, Y1
 	VADDPS       Y1, Y2, Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VCMPPS       $0x11, vectorConstants<>+3584(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+3616(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VBLENDVPS    Y2, Y1, Y3, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
 	VXORPS       Y2, Y1, Y1
-	VORPS        vectorConstants<>+3872(SB), Y0, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VORPS        vectorConstants<>+3904(SB), Y0, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
 	VADDPS       Y2, Y5, Y6
 	VFMADD231PS  Y6, Y1, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VSUBPS       Y5, Y1, Y1
 	VADDPS       Y4, Y1, Y1
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y1, Y5, Y1
 	VCVTPS2DQ    Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y0, Y1, Y3, Y3
 	VMULPS       (DX)(DI*4), Y3, Y3
-	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y1
+	VFMADD213PS  vectorConstants<>+2880(SB), Y2, Y1
 	VDIVPS       Y1, Y3, Y1
-	VCMPPS       $0x11, vectorConstants<>+5664(SB), Y0, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VCMPPS       $0x11, vectorConstants<>+5696(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VBLENDVPS    Y3, vectorConstants<>+0(SB), Y0, Y0
 	VMULPS       Y0, Y1, Y0
@@ -6616,122 +6624,122 @@ TEXT ·lgammaAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
-	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y1, Y2
-	VSUBPD      vectorConstants<>+7680(SB), Y1, Y3
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y1
+	VCMPPD      $0x1d, vectorConstants<>+7808(SB), Y1, Y2
+	VSUBPD      vectorConstants<>+7712(SB), Y1, Y3
 	VBLENDVPD   Y2, Y3, Y1, Y3
-	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y3, Y4
-	VSUBPD      vectorConstants<>+7680(SB), Y3, Y5
+	VCMPPD      $0x1d, vectorConstants<>+7808(SB), Y3, Y4
+	VSUBPD      vectorConstants<>+7712(SB), Y3, Y5
 	VBLENDVPD   Y4, Y5, Y3, Y5
-	VCMPPD      $0x1d, vectorConstants<>+7776(SB), Y5, Y6
-	VSUBPD      vectorConstants<>+7680(SB), Y5, Y7
+	VCMPPD      $0x1d, vectorConstants<>+7808(SB), Y5, Y6
+	VSUBPD      vectorConstants<>+7712(SB), Y5, Y7
 	VBLENDVPD   Y6, Y7, Y5, Y7
-	VMULPD      vectorConstants<>+7680(SB), Y3, Y3
-	VMOVUPS     vectorConstants<>+7680(SB), Y8
+	VMULPD      vectorConstants<>+7712(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7712(SB), Y8
 	VBLENDVPD   Y2, Y3, Y8, Y2
 	VMULPD      Y5, Y2, Y3
 	VBLENDVPD   Y4, Y3, Y2, Y2
 	VMULPD      Y7, Y2, Y3
 	VBLENDVPD   Y6, Y3, Y2, Y2
-	VCMPPD      $0x1d, vectorConstants<>+7968(SB), Y1, Y3
+	VCMPPD      $0x1d, vectorConstants<>+8000(SB), Y1, Y3
 	VBLENDVPD   Y3, Y1, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+7680(SB), Y1, Y4
+	VCMPPD      $0x11, vectorConstants<>+7712(SB), Y1, Y4
 	VBLENDVPD   Y4, Y1, Y2, Y2
-	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y5
-	VPADDQ      vectorConstants<>+7776(SB), Y5, Y5
+	VPSUBQ      vectorConstants<>+7488(SB), Y2, Y5
+	VPADDQ      vectorConstants<>+7808(SB), Y5, Y5
 	VPSRLQ      $0x34, Y5, Y5
-	VPSUBQ      vectorConstants<>+5824(SB), Y5, Y6
+	VPSUBQ      vectorConstants<>+5856(SB), Y5, Y6
 	VPSLLQ      $0x34, Y6, Y6
 	VPSUBQ      Y6, Y2, Y6
-	VSUBPD      vectorConstants<>+7680(SB), Y6, Y8
-	VADDPD      vectorConstants<>+7680(SB), Y6, Y6
+	VSUBPD      vectorConstants<>+7712(SB), Y6, Y8
+	VADDPD      vectorConstants<>+7712(SB), Y6, Y6
 	VDIVPD      Y6, Y8, Y6
 	VMULPD      Y6, Y6, Y8
-	VMOVUPS     vectorConstants<>+7168(SB), Y9
-	VFMADD231PD vectorConstants<>+7104(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+7232(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+7584(SB), Y8, Y9
-	VFMADD213PD vectorConstants<>+7840(SB), Y8, Y9
-	VORPS       vectorConstants<>+8160(SB), Y5, Y5
-	VSUBPD      vectorConstants<>+8192(SB), Y5, Y5
+	VMOVUPS     vectorConstants<>+7200(SB), Y9
+	VFMADD231PD vectorConstants<>+7136(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7264(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7616(SB), Y8, Y9
+	VFMADD213PD vectorConstants<>+7872(SB), Y8, Y9
+	VORPS       vectorConstants<>+8192(SB), Y5, Y5
+	VSUBPD      vectorConstants<>+8224(SB), Y5, Y5
 	VFMADD231PD Y9, Y6, Y5
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y6
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y2, Y6
 	VBLENDVPD   Y6, Y5, Y2, Y5
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y5, Y2
-	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+7680(SB), Y7, Y5
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9280(SB), Y5, Y2
+	VMULPD      vectorConstants<>+7424(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+7712(SB), Y7, Y5
 	VBLENDVPD   Y4, Y1, Y5, Y5
-	VSUBPD      vectorConstants<>+7680(SB), Y5, Y6
+	VSUBPD      vectorConstants<>+7712(SB), Y5, Y6
 	VMULPD      Y6, Y5, Y6
-	VMOVUPS     vectorConstants<>+8608(SB), Y7
-	VFMADD231PD vectorConstants<>+6240(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6528(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+8736(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6656(SB), Y5, Y7
+	VMOVUPS     vectorConstants<>+8640(SB), Y7
+	VFMADD231PD vectorConstants<>+6272(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6560(SB), Y5, Y7
 	VFMADD213PD vectorConstants<>+8768(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6688(SB), Y5, Y7
 	VFMADD213PD vectorConstants<>+8800(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+6848(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+8896(SB), Y5, Y7
-	VFMADD213PD vectorConstants<>+7264(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6752(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8832(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+6880(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+8928(SB), Y5, Y7
+	VFMADD213PD vectorConstants<>+7296(SB), Y5, Y7
 	VMULPD      Y7, Y6, Y5
-	VMOVUPS     vectorConstants<>+7680(SB), Y6
+	VMOVUPS     vectorConstants<>+7712(SB), Y6
 	VDIVPD      Y1, Y6, Y6
 	VMULPD      Y6, Y6, Y7
-	VMOVUPS     vectorConstants<>+6208(SB), Y8
-	VFMADD231PD vectorConstants<>+8480(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+8544(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+6688(SB), Y7, Y8
-	VMOVUPS     vectorConstants<>+7552(SB), Y7
+	VMOVUPS     vectorConstants<>+6240(SB), Y8
+	VFMADD231PD vectorConstants<>+8512(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+8576(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6720(SB), Y7, Y8
+	VMOVUPS     vectorConstants<>+7584(SB), Y7
 	VSUBPD      Y1, Y7, Y7
 	VFMADD231PD Y8, Y6, Y7
 	VBLENDVPD   Y3, Y7, Y5, Y5
-	VSUBPD      vectorConstants<>+7200(SB), Y1, Y6
-	VMOVUPS     vectorConstants<>+7680(SB), Y7
+	VSUBPD      vectorConstants<>+7232(SB), Y1, Y6
+	VMOVUPS     vectorConstants<>+7712(SB), Y7
 	VBLENDVPD   Y3, Y6, Y7, Y3
-	VBLENDVPD   Y4, vectorConstants<>+8960(SB), Y3, Y3
+	VBLENDVPD   Y4, vectorConstants<>+8992(SB), Y3, Y3
 	VFMADD231PD Y2, Y3, Y5
 	VROUNDPD    $0x08, Y1, Y2
 	VSUBPD      Y2, Y1, Y2
 	VMULPD      Y2, Y2, Y3
-	VMOVUPS     vectorConstants<>+6560(SB), Y4
-	VFMADD231PD vectorConstants<>+8512(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+8864(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+7520(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+9024(SB), Y3, Y4
-	VFMADD213PD vectorConstants<>+7616(SB), Y3, Y4
-	VANDPS      vectorConstants<>+8416(SB), Y2, Y2
+	VMOVUPS     vectorConstants<>+6592(SB), Y4
+	VFMADD231PD vectorConstants<>+8544(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+8896(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+7552(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+9056(SB), Y3, Y4
+	VFMADD213PD vectorConstants<>+7648(SB), Y3, Y4
+	VANDPS      vectorConstants<>+8448(SB), Y2, Y2
 	VMULPD      Y2, Y1, Y2
 	VMULPD      Y4, Y2, Y2
-	VPSUBQ      vectorConstants<>+7456(SB), Y2, Y3
-	VPADDQ      vectorConstants<>+7776(SB), Y3, Y3
+	VPSUBQ      vectorConstants<>+7488(SB), Y2, Y3
+	VPADDQ      vectorConstants<>+7808(SB), Y3, Y3
 	VPSRLQ      $0x34, Y3, Y3
-	VPSUBQ      vectorConstants<>+5824(SB), Y3, Y4
+	VPSUBQ      vectorConstants<>+5856(SB), Y3, Y4
 	VPSLLQ      $0x34, Y4, Y4
 	VPSUBQ      Y4, Y2, Y4
-	VSUBPD      vectorConstants<>+7680(SB), Y4, Y6
-	VADDPD      vectorConstants<>+7680(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7712(SB), Y4, Y6
+	VADDPD      vectorConstants<>+7712(SB), Y4, Y4
 	VDIVPD      Y4, Y6, Y4
 	VMULPD      Y4, Y4, Y6
-	VMOVUPS     vectorConstants<>+7168(SB), Y7
-	VFMADD231PD vectorConstants<>+7104(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+7232(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+7584(SB), Y6, Y7
-	VFMADD213PD vectorConstants<>+7840(SB), Y6, Y7
-	VORPS       vectorConstants<>+8160(SB), Y3, Y3
-	VSUBPD      vectorConstants<>+8192(SB), Y3, Y3
+	VMOVUPS     vectorConstants<>+7200(SB), Y7
+	VFMADD231PD vectorConstants<>+7136(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7264(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7616(SB), Y6, Y7
+	VFMADD213PD vectorConstants<>+7872(SB), Y6, Y7
+	VORPS       vectorConstants<>+8192(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+8224(SB), Y3, Y3
 	VFMADD231PD Y7, Y4, Y3
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y2, Y4
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y2, Y4
 	VBLENDVPD   Y4, Y3, Y2, Y3
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y2
-	VBLENDVPD   Y2, vectorConstants<>+9248(SB), Y3, Y2
-	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
-	VXORPS      vectorConstants<>+8448(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y2
+	VBLENDVPD   Y2, vectorConstants<>+9280(SB), Y3, Y2
+	VMULPD      vectorConstants<>+7424(SB), Y2, Y2
+	VXORPS      vectorConstants<>+8480(SB), Y2, Y2
 	VSUBPD      Y5, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y0
+	VCMPPD      $0x11, vectorConstants<>+5792(SB), Y0, Y0
 	VBLENDVPD   Y0, Y2, Y5, Y0
-	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y1, Y2
+	VCMPPD      $0x00, vectorConstants<>+8384(SB), Y1, Y2
 	VBLENDVPD   Y2, Y1, Y0, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -6751,107 +6759,107 @@ TEXT ·digammaAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(BX*4), Y0
-	VMOVUPS     vectorConstants<>+7680(SB), Y1
+	VMOVUPS     vectorConstants<>+7712(SB), Y1
 	VSUBPD      Y0, Y1, Y1
 	VBLENDVPD   Y0, Y1, Y0, Y1
-	VCMPPD      $0x11, vectorConstants<>+8000(SB), Y1, Y2
-	VADDPD      vectorConstants<>+8000(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+8032(SB), Y1, Y2
+	VADDPD      vectorConstants<>+8032(SB), Y1, Y3
 	VBLENDVPD   Y2, Y3, Y1, Y3
-	VPSUBQ      vectorConstants<>+7488(SB), Y3, Y4
-	VPADDQ      vectorConstants<>+7776(SB), Y4, Y4
+	VPSUBQ      vectorConstants<>+7520(SB), Y3, Y4
+	VPADDQ      vectorConstants<>+7808(SB), Y4, Y4
 	VPSRLQ      $0x34, Y4, Y4
-	VPSUBQ      vectorConstants<>+5824(SB), Y4, Y5
+	VPSUBQ      vectorConstants<>+5856(SB), Y4, Y5
 	VPSLLQ      $0x34, Y5, Y5
 	VPSUBQ      Y5, Y3, Y5
-	VSUBPD      vectorConstants<>+7680(SB), Y5, Y5
-	VADDPD      vectorConstants<>+7776(SB), Y5, Y6
+	VSUBPD      vectorConstants<>+7712(SB), Y5, Y5
+	VADDPD      vectorConstants<>+7808(SB), Y5, Y6
 	VDIVPD      Y6, Y5, Y6
 	VMULPD      Y6, Y6, Y7
-	VMOVUPS     vectorConstants<>+6752(SB), Y8
-	VFMADD231PD vectorConstants<>+6784(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+6816(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+6912(SB), Y7, Y8
+	VMOVUPS     vectorConstants<>+6784(SB), Y8
+	VFMADD231PD vectorConstants<>+6816(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6848(SB), Y7, Y8
 	VFMADD213PD vectorConstants<>+6944(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+7040(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+7136(SB), Y7, Y8
-	VFMADD213PD vectorConstants<>+7328(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+6976(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7072(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7168(SB), Y7, Y8
+	VFMADD213PD vectorConstants<>+7360(SB), Y7, Y8
 	VMULPD      Y8, Y7, Y7
 	VMULPD      Y5, Y5, Y8
-	VMULPD      vectorConstants<>+7200(SB), Y8, Y8
+	VMULPD      vectorConstants<>+7232(SB), Y8, Y8
 	VADDPD      Y7, Y8, Y7
-	VORPS       vectorConstants<>+8160(SB), Y4, Y4
-	VSUBPD      vectorConstants<>+8192(SB), Y4, Y4
-	VMULPD      vectorConstants<>+5952(SB), Y4, Y9
+	VORPS       vectorConstants<>+8192(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+8224(SB), Y4, Y4
+	VMULPD      vectorConstants<>+5984(SB), Y4, Y9
 	VFMADD231PD Y7, Y6, Y9
 	VSUBPD      Y8, Y9, Y6
-	VMULPD      vectorConstants<>+7360(SB), Y4, Y4
+	VMULPD      vectorConstants<>+7392(SB), Y4, Y4
 	VADDPD      Y5, Y4, Y7
 	VSUBPD      Y4, Y7, Y4
 	VSUBPD      Y4, Y5, Y4
 	VADDPD      Y6, Y4, Y4
 	VADDPD      Y4, Y7, Y4
-	VMOVUPS     vectorConstants<>+7680(SB), Y5
+	VMOVUPS     vectorConstants<>+7712(SB), Y5
 	VDIVPD      Y3, Y5, Y3
 	VMULPD      Y3, Y3, Y5
-	VMOVUPS     vectorConstants<>+6688(SB), Y6
-	VFMADD231PD vectorConstants<>+8928(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+8672(SB), Y5, Y6
+	VMOVUPS     vectorConstants<>+6720(SB), Y6
+	VFMADD231PD vectorConstants<>+8960(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+8704(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6464(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+8608(SB), Y5, Y6
 	VFMADD213PD vectorConstants<>+6432(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+8576(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6400(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+8640(SB), Y5, Y6
-	VFMADD213PD vectorConstants<>+6688(SB), Y5, Y6
-	VMULPD      vectorConstants<>+7200(SB), Y3, Y3
+	VFMADD213PD vectorConstants<>+8672(SB), Y5, Y6
+	VFMADD213PD vectorConstants<>+6720(SB), Y5, Y6
+	VMULPD      vectorConstants<>+7232(SB), Y3, Y3
 	VFMADD231PD Y6, Y5, Y3
 	VSUBPD      Y3, Y4, Y3
-	VADDPD      vectorConstants<>+7680(SB), Y1, Y4
+	VADDPD      vectorConstants<>+7712(SB), Y1, Y4
 	VMOVUPS     Y1, Y5
-	VFMADD231PD vectorConstants<>+7680(SB), Y4, Y5
+	VFMADD231PD vectorConstants<>+7712(SB), Y4, Y5
 	VMULPD      Y4, Y1, Y4
-	VADDPD      vectorConstants<>+7776(SB), Y1, Y6
-	VFMADD213PD Y4, Y6, Y5
-	VMULPD      Y6, Y4, Y4
-	VADDPD      vectorConstants<>+7872(SB), Y1, Y6
+	VADDPD      vectorConstants<>+7808(SB), Y1, Y6
 	VFMADD213PD Y4, Y6, Y5
 	VMULPD      Y6, Y4, Y4
 	VADDPD      vectorConstants<>+7904(SB), Y1, Y6
 	VFMADD213PD Y4, Y6, Y5
 	VMULPD      Y6, Y4, Y4
-	VADDPD      vectorConstants<>+7968(SB), Y1, Y1
+	VADDPD      vectorConstants<>+7936(SB), Y1, Y6
+	VFMADD213PD Y4, Y6, Y5
+	VMULPD      Y6, Y4, Y4
+	VADDPD      vectorConstants<>+8000(SB), Y1, Y1
 	VFMADD213PD Y4, Y1, Y5
 	VMULPD      Y1, Y4, Y1
 	VDIVPD      Y1, Y5, Y1
-	VMOVUPS     vectorConstants<>+5760(SB), Y4
+	VMOVUPS     vectorConstants<>+5792(SB), Y4
 	VBLENDVPD   Y2, Y1, Y4, Y1
 	VSUBPD      Y1, Y3, Y1
 	VROUNDPD    $0x08, Y0, Y2
 	VSUBPD      Y2, Y0, Y2
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y2, Y3
-	VANDPS      vectorConstants<>+8448(SB), Y0, Y4
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y2, Y3
+	VANDPS      vectorConstants<>+8480(SB), Y0, Y4
 	VANDPS      Y4, Y3, Y4
 	VORPS       Y4, Y2, Y2
 	VMULPD      Y2, Y2, Y4
-	VMOVUPS     vectorConstants<>+8704(SB), Y5
-	VFMADD231PD vectorConstants<>+6368(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+6976(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+8992(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+7936(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+9088(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+7648(SB), Y4, Y5
-	VMOVUPS     vectorConstants<>+6560(SB), Y6
-	VFMADD231PD vectorConstants<>+8512(SB), Y4, Y6
-	VFMADD213PD vectorConstants<>+8864(SB), Y4, Y6
-	VFMADD213PD vectorConstants<>+7520(SB), Y4, Y6
-	VFMADD213PD vectorConstants<>+9024(SB), Y4, Y6
-	VFMADD213PD vectorConstants<>+7616(SB), Y4, Y6
+	VMOVUPS     vectorConstants<>+8736(SB), Y5
+	VFMADD231PD vectorConstants<>+6400(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7008(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+9024(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7968(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+9120(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7680(SB), Y4, Y5
+	VMOVUPS     vectorConstants<>+6592(SB), Y6
+	VFMADD231PD vectorConstants<>+8544(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+8896(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+7552(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+9056(SB), Y4, Y6
+	VFMADD213PD vectorConstants<>+7648(SB), Y4, Y6
 	VMULPD      Y6, Y2, Y2
 	VDIVPD      Y2, Y5, Y2
 	VSUBPD      Y2, Y1, Y2
-	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y4
+	VCMPPD      $0x11, vectorConstants<>+5792(SB), Y0, Y4
 	VANDPS      Y4, Y3, Y3
-	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
+	VBLENDVPD   Y3, vectorConstants<>+8416(SB), Y2, Y2
 	VBLENDVPD   Y0, Y2, Y1, Y1
-	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y0, Y2
+	VCMPPD      $0x00, vectorConstants<>+8384(SB), Y0, Y2
 	VBLENDVPD   Y2, Y0, Y1, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(BX*4)
@@ -6878,10 +6886,10 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y3
 	VDIVPS       Y2, Y4, Y6
 	VDIVPS       Y3, Y5, Y7
 	VROUNDPS     $0x0b, Y6, Y6
@@ -6890,18 +6898,18 @@ pairs:
 	VFNMADD231PS Y3, Y7, Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y8
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y9
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y6, Y6
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y7, Y7
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y6, Y6
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y7, Y7
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y3, Y5, Y3
 	VBLENDVPS    Y8, Y2, Y4, Y2
 	VBLENDVPS    Y9, Y3, Y5, Y3
-	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VMOVUPS      vectorConstants<>+3840(SB), Y4
 	VBLENDVPS    Y6, Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VMOVUPS      vectorConstants<>+3840(SB), Y4
 	VBLENDVPS    Y7, Y3, Y4, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -6913,18 +6921,18 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
 	VDIVPS       Y1, Y2, Y3
 	VROUNDPS     $0x0b, Y3, Y3
 	VFNMADD231PS Y1, Y3, Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y4
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y3, Y3
 	VADDPS       Y1, Y2, Y1
 	VBLENDVPS    Y4, Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+3808(SB), Y2
+	VMOVUPS      vectorConstants<>+3840(SB), Y2
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -6949,10 +6957,10 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y6
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y7
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y6
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y7
 	VDIVPS       Y6, Y4, Y8
 	VDIVPS       Y7, Y5, Y9
 	VROUNDPS     $0x0b, Y8, Y8
@@ -6961,18 +6969,18 @@ pairs:
 	VFNMADD231PS Y7, Y9, Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y10
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y11
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y8, Y8
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y9, Y9
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y8, Y8
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y9, Y9
 	VADDPS       Y6, Y4, Y6
 	VADDPS       Y7, Y5, Y7
 	VBLENDVPS    Y10, Y6, Y4, Y4
 	VBLENDVPS    Y11, Y7, Y5, Y5
-	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VMOVUPS      vectorConstants<>+3840(SB), Y6
 	VBLENDVPS    Y8, Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+3808(SB), Y6
+	VMOVUPS      vectorConstants<>+3840(SB), Y6
 	VBLENDVPS    Y9, Y5, Y6, Y5
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y6
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y7
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y6
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y7
 	VORPS        Y6, Y4, Y4
 	VORPS        Y7, Y5, Y5
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y6
@@ -6994,18 +7002,18 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
 	VDIVPS       Y3, Y2, Y4
 	VROUNDPS     $0x0b, Y4, Y4
 	VFNMADD231PS Y3, Y4, Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y5
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y4, Y4
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y4, Y4
 	VADDPS       Y3, Y2, Y3
 	VBLENDVPS    Y5, Y3, Y2, Y2
-	VMOVUPS      vectorConstants<>+3808(SB), Y3
+	VMOVUPS      vectorConstants<>+3840(SB), Y3
 	VBLENDVPS    Y4, Y2, Y3, Y2
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y3
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y3
 	VORPS        Y3, Y2, Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y3
 	VXORPS       Y1, Y0, Y0
@@ -7035,10 +7043,10 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y5
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y6
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y7
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y6
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y7
 	VDIVPS       Y6, Y4, Y8
 	VDIVPS       Y7, Y5, Y9
 	VROUNDPS     $0x0b, Y8, Y8
@@ -7047,28 +7055,28 @@ pairs:
 	VFNMADD231PS Y7, Y9, Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y10
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y11
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y8, Y12
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y9, Y13
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y8, Y12
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y9, Y13
 	VADDPS       Y6, Y4, Y6
 	VADDPS       Y7, Y5, Y7
 	VBLENDVPS    Y10, Y6, Y4, Y4
 	VBLENDVPS    Y11, Y7, Y5, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y8, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y9, Y7
+	VSUBPS       vectorConstants<>+2880(SB), Y8, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y9, Y7
 	VBLENDVPS    Y10, Y6, Y8, Y6
 	VBLENDVPS    Y11, Y7, Y9, Y7
-	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VMOVUPS      vectorConstants<>+3840(SB), Y8
 	VBLENDVPS    Y12, Y4, Y8, Y4
-	VMOVUPS      vectorConstants<>+3808(SB), Y8
+	VMOVUPS      vectorConstants<>+3840(SB), Y8
 	VBLENDVPS    Y13, Y5, Y8, Y5
 	VXORPS       Y2, Y0, Y0
 	VXORPS       Y3, Y1, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y3
 	VORPS        Y2, Y6, Y2
 	VORPS        Y3, Y7, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y6
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y7
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y6
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y7
 	VBLENDVPS    Y0, Y6, Y2, Y0
 	VBLENDVPS    Y1, Y7, Y3, Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y6
@@ -7088,23 +7096,23 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
 	VDIVPS       Y3, Y2, Y4
 	VROUNDPS     $0x0b, Y4, Y4
 	VFNMADD231PS Y3, Y4, Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y5
-	VCMPPS       $0x11, vectorConstants<>+3648(SB), Y4, Y6
+	VCMPPS       $0x11, vectorConstants<>+3680(SB), Y4, Y6
 	VADDPS       Y3, Y2, Y3
 	VBLENDVPS    Y5, Y3, Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y3
 	VBLENDVPS    Y5, Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+3808(SB), Y4
+	VMOVUPS      vectorConstants<>+3840(SB), Y4
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VXORPS       Y1, Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y1
 	VORPS        Y1, Y3, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y3
 	VBLENDVPS    Y0, Y3, Y1, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y3
 	VBLENDVPS    Y3, Y1, Y0, Y0
@@ -7125,7 +7133,7 @@ TEXT ·logitGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    s+40(FP), SI
 	XORQ    DI, DI
-	VMOVUPS vectorConstants<>+2848(SB), Y0
+	VMOVUPS vectorConstants<>+2880(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -7195,67 +7203,67 @@ pairs:
 	CMPQ         DI, AX
 	JGE          last
 	VMOVUPS      (SI)(DI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
 	VMOVUPS      32(SI)(DI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (SI)(DI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3680(SB), Y3
+	VMOVUPS      vectorConstants<>+3712(SB), Y3
 	VMULPS       32(SI)(DI*4), Y3, Y3
 	VMOVUPS      (SI)(DI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
 	VMOVUPS      32(SI)(DI*4), Y4
 	VBLENDVPS    Y1, Y3, Y4, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y4, Y4
 	VPSRAD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y4, Y6
 	VPSLLD       $0x17, Y5, Y7
 	VPSUBD       Y6, Y2, Y2
 	VPSUBD       Y7, Y3, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
 	VMULPS       Y2, Y6, Y8
 	VMULPS       Y3, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y5, Y5
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y0, Y4, Y0
 	VSUBPS       Y1, Y5, Y1
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y9, Y3, Y3
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y3
 	VMOVUPS      (SI)(DI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      32(SI)(DI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (SI)(DI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(SI)(DI*4), Y2
@@ -7264,14 +7272,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(SI)(DI*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (SI)(DI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(SI)(DI*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5728(SB), Y1, Y1
 	VMULPS       (DX)(DI*4), Y0, Y0
 	VMULPS       32(DX)(DI*4), Y1, Y1
 	VMOVUPS      (DX)(DI*4), Y2
@@ -7306,44 +7314,44 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (SI)(DI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3680(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3712(SB), Y1
 	VMULPS       (SI)(DI*4), Y1, Y1
 	VMOVUPS      (SI)(DI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y2, Y3
 	VPSUBD       Y3, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y1, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y5
 	VMULPS       Y5, Y4, Y4
 	VCVTDQ2PS    Y2, Y2
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
 	VSUBPS       Y0, Y2, Y0
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y1, Y1
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y1
 	VMOVUPS      (SI)(DI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (SI)(DI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (SI)(DI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS      (SI)(DI*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y0, Y0
 	VMULPS       (DX)(DI*4), Y0, Y0
 	VMOVUPS      (DX)(DI*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
@@ -7446,49 +7454,49 @@ TEXT ·logitAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+2848(SB), Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y0
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VMOVUPS      (DX)(SI*4), Y1
 	VDIVPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       (DX)(SI*4), Y2, Y2
 	VFNMADD213PS (DX)(SI*4), Y1, Y0
 	VFNMADD231PS Y2, Y1, Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y2
-	VMULPS       vectorConstants<>+3680(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3712(SB), Y1, Y3
 	VBLENDVPS    Y2, Y3, Y1, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y4
 	VPSRAD       $0x17, Y4, Y4
 	VCVTDQ2PS    Y4, Y5
-	VANDPS       vectorConstants<>+3456(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3488(SB), Y2, Y2
 	VSUBPS       Y2, Y5, Y2
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y4, Y3, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VMULPS       Y3, Y3, Y4
 	VMULPS       Y3, Y4, Y5
-	VMOVUPS      vectorConstants<>+1760(SB), Y6
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y6
+	VMOVUPS      vectorConstants<>+1792(SB), Y6
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y6
 	VMULPS       Y6, Y5, Y5
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y5
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y5
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y5
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y5
 	VADDPS       Y5, Y3, Y3
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y3
 	VDIVPS       (DX)(SI*4), Y0, Y0
 	VADDPS       Y0, Y3, Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y2
 	VBLENDVPS    Y2, Y0, Y1, Y0
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y0, Y0
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y0, Y0
 	VBROADCASTSS (BX), Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x11, Y1, Y2, Y1
@@ -7530,67 +7538,67 @@ pairs:
 	VANDPS       Y2, Y0, Y0
 	VANDPS       Y3, Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3680(SB), Y4
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+3712(SB), Y4
 	VMULPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3680(SB), Y5
+	VMOVUPS      vectorConstants<>+3712(SB), Y5
 	VMULPS       32(BX)(SI*4), Y5, Y5
 	VMOVUPS      (BX)(SI*4), Y6
 	VBLENDVPS    Y2, Y4, Y6, Y4
 	VMOVUPS      32(BX)(SI*4), Y6
 	VBLENDVPS    Y3, Y5, Y6, Y5
-	VPSUBD       vectorConstants<>+2784(SB), Y4, Y6
-	VPSUBD       vectorConstants<>+2784(SB), Y5, Y7
+	VPSUBD       vectorConstants<>+2816(SB), Y4, Y6
+	VPSUBD       vectorConstants<>+2816(SB), Y5, Y7
 	VPSRAD       $0x17, Y6, Y6
 	VPSRAD       $0x17, Y7, Y7
 	VCVTDQ2PS    Y6, Y8
 	VCVTDQ2PS    Y7, Y9
-	VANDPS       vectorConstants<>+3456(SB), Y2, Y2
-	VANDPS       vectorConstants<>+3456(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3488(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3488(SB), Y3, Y3
 	VSUBPS       Y2, Y8, Y2
 	VSUBPS       Y3, Y9, Y3
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VSUBPS       vectorConstants<>+2848(SB), Y4, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y5, Y5
+	VSUBPS       vectorConstants<>+2880(SB), Y4, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y5, Y5
 	VMULPS       Y4, Y4, Y6
 	VMULPS       Y5, Y5, Y7
 	VMULPS       Y4, Y6, Y8
 	VMULPS       Y5, Y7, Y9
-	VMOVUPS      vectorConstants<>+1760(SB), Y10
-	VFMADD231PS  vectorConstants<>+4704(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1760(SB), Y11
-	VFMADD231PS  vectorConstants<>+4704(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4800(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2016(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2016(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4864(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4864(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2176(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+4960(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2432(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2432(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1792(SB), Y10
+	VFMADD231PS  vectorConstants<>+4736(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1792(SB), Y11
+	VFMADD231PS  vectorConstants<>+4736(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4832(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4896(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4896(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2208(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2208(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+4992(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+4992(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2464(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2464(SB), Y5, Y11
 	VMULPS       Y10, Y8, Y8
 	VMULPS       Y11, Y9, Y9
-	VFMADD231PS  vectorConstants<>+4160(SB), Y2, Y8
-	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y9
-	VFNMADD231PS vectorConstants<>+2560(SB), Y6, Y8
-	VFNMADD231PS vectorConstants<>+2560(SB), Y7, Y9
+	VFMADD231PS  vectorConstants<>+4192(SB), Y2, Y8
+	VFMADD231PS  vectorConstants<>+4192(SB), Y3, Y9
+	VFNMADD231PS vectorConstants<>+2592(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+2592(SB), Y7, Y9
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
-	VFMADD231PS  vectorConstants<>+2720(SB), Y2, Y4
-	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y5
+	VFMADD231PS  vectorConstants<>+2752(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+2752(SB), Y3, Y5
 	VMOVUPS      (BX)(SI*4), Y2
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y2, Y2
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y3, Y3
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y6
 	VBLENDVPS    Y2, Y4, Y6, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
@@ -7599,14 +7607,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y4
 	VMOVUPS      32(BX)(SI*4), Y5
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y5, Y5
-	VBLENDVPS    Y4, vectorConstants<>+3808(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+3808(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+3840(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+3840(SB), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y4, Y4
 	VMOVUPS      32(BX)(SI*4), Y5
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y5, Y5
-	VBLENDVPS    Y4, vectorConstants<>+5696(SB), Y2, Y2
-	VBLENDVPS    Y5, vectorConstants<>+5696(SB), Y3, Y3
+	VBLENDVPS    Y4, vectorConstants<>+5728(SB), Y2, Y2
+	VBLENDVPS    Y5, vectorConstants<>+5728(SB), Y3, Y3
 	VMULPS       (DX)(SI*4), Y2, Y2
 	VMULPS       32(DX)(SI*4), Y3, Y3
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
@@ -7624,44 +7632,44 @@ last:
 	VCMPPS       $0x00, (BX)(SI*4), Y1, Y1
 	VANDPS       Y1, Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (BX)(SI*4), Y2, Y2
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y2
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VCVTDQ2PS    Y3, Y4
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y1, Y4, Y1
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y3, Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y2, Y3, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y2
 	VMOVUPS      (BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y1, Y1
 	VMULPS       (DX)(SI*4), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y1, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -7683,53 +7691,53 @@ TEXT ·eluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+5408(SB), Y0
+	VMOVUPS      vectorConstants<>+5440(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5408(SB), Y1
+	VMOVUPS      vectorConstants<>+5440(SB), Y1
 	VMAXPS       32(DX)(SI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
-	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y6
-	VMOVUPS      vectorConstants<>+1088(SB), Y7
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+1120(SB), Y6
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y6
+	VMOVUPS      vectorConstants<>+1120(SB), Y7
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y7
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y7, Y5, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+5728(SB), Y2, Y2
-	VPADDD       vectorConstants<>+5728(SB), Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+5760(SB), Y2, Y2
+	VPADDD       vectorConstants<>+5760(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
-	VSUBPS       vectorConstants<>+2560(SB), Y2, Y4
-	VSUBPS       vectorConstants<>+2560(SB), Y3, Y5
+	VSUBPS       vectorConstants<>+2592(SB), Y2, Y4
+	VSUBPS       vectorConstants<>+2592(SB), Y3, Y5
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y3, Y1, Y5
 	VADDPS       Y4, Y4, Y0
 	VADDPS       Y5, Y5, Y1
-	VMOVUPS      vectorConstants<>+3872(SB), Y2
+	VMOVUPS      vectorConstants<>+3904(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3872(SB), Y3
+	VMOVUPS      vectorConstants<>+3904(SB), Y3
 	VANDPS       32(DX)(SI*4), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -7754,29 +7762,29 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+5408(SB), Y0
+	VMOVUPS      vectorConstants<>+5440(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y1
+	VMOVUPS      vectorConstants<>+3520(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+1088(SB), Y3
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+1120(SB), Y3
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+5728(SB), Y1, Y1
-	VPADDD       vectorConstants<>+96(SB), Y1, Y1
+	VPADDD       vectorConstants<>+5760(SB), Y1, Y1
+	VPADDD       vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
-	VSUBPS       vectorConstants<>+2560(SB), Y1, Y2
+	VSUBPS       vectorConstants<>+2592(SB), Y1, Y2
 	VFMADD231PS  Y1, Y0, Y2
 	VADDPS       Y2, Y2, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y1
 	VANDPS       (DX)(SI*4), Y1, Y1
 	VORPS        Y1, Y0, Y0
 	VBROADCASTSS (BX), Y1
@@ -7812,45 +7820,45 @@ pairs:
 	VMINPS       32(BX)(DI*4), Y1, Y1
 	VBROADCASTSS (SI), Y2
 	VBROADCASTSS (SI), Y3
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y1
 	VMOVUPS      Y0, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y6
 	VMOVUPS      Y1, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y7
 	VSUBPS       Y6, Y0, Y0
 	VSUBPS       Y7, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y8
-	VFMADD231PS  vectorConstants<>+608(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+832(SB), Y9
-	VFMADD231PS  vectorConstants<>+608(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1056(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1408(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1408(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y8
+	VFMADD231PS  vectorConstants<>+640(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+864(SB), Y9
+	VFMADD231PS  vectorConstants<>+640(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1440(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1440(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2112(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2112(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+2592(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+2592(SB), Y7, Y9
 	VMULPS       Y6, Y6, Y10
 	VMULPS       Y7, Y7, Y11
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y11, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y8
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+2848(SB), Y10
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y8
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y10
 	VSUBPS       Y8, Y10, Y10
-	VMOVUPS      vectorConstants<>+2848(SB), Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
@@ -7862,14 +7870,14 @@ pairs:
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y0, Y0
@@ -7898,35 +7906,35 @@ last:
 	VMOVUPS      vectorConstants<>+0(SB), Y0
 	VMINPS       (BX)(DI*4), Y0, Y0
 	VBROADCASTSS (SI), Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
 	VMOVUPS      Y0, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y3
 	VSUBPS       Y3, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD231PS  vectorConstants<>+608(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1056(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+864(SB), Y4
+	VFMADD231PS  vectorConstants<>+640(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1440(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2592(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y5
 	VFMADD231PS  Y4, Y5, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y4, Y5, Y5
 	VADDPS       Y3, Y5, Y3
 	VADDPS       Y0, Y3, Y0
 	VADDPS       Y0, Y4, Y0
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y2, Y0, Y0
@@ -7956,88 +7964,88 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+3200(SB), Y4
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+3232(SB), Y4
 	VMINPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+3200(SB), Y5
+	VMOVUPS      vectorConstants<>+3232(SB), Y5
 	VMINPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+4224(SB), Y6
-	VFMADD231PS  vectorConstants<>+448(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4224(SB), Y7
-	VFMADD231PS  vectorConstants<>+448(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+896(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+896(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4608(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4608(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1792(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2656(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2656(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2944(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2944(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4096(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4096(SB), Y5, Y7
-	VXORPS       vectorConstants<>+3872(SB), Y6, Y4
-	VXORPS       vectorConstants<>+3872(SB), Y7, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+4256(SB), Y6
+	VFMADD231PS  vectorConstants<>+480(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+4256(SB), Y7
+	VFMADD231PS  vectorConstants<>+480(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+928(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4640(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4640(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1824(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1824(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2688(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2688(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2976(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2976(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4128(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4128(SB), Y5, Y7
+	VXORPS       vectorConstants<>+3904(SB), Y6, Y4
+	VXORPS       vectorConstants<>+3904(SB), Y7, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1120(SB), Y10
+	VFMADD231PS  vectorConstants<>+832(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1120(SB), Y11
+	VFMADD231PS  vectorConstants<>+832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+1504(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+1504(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y11
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y11, Y9, Y5
 	VCVTPS2DQ    Y6, Y6
 	VCVTPS2DQ    Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y6, Y6, Y4
 	VFMADD213PS  Y7, Y7, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y2, Y6
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y3, Y7
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y2, Y6
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y3, Y7
 	VMULPS       Y2, Y2, Y8
 	VMULPS       Y3, Y3, Y9
-	VMOVUPS      vectorConstants<>+4288(SB), Y10
-	VFMADD231PS  vectorConstants<>+512(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+4288(SB), Y11
-	VFMADD231PS  vectorConstants<>+512(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+928(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+928(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4640(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4640(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1856(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1856(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+5056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+5056(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+4320(SB), Y10
+	VFMADD231PS  vectorConstants<>+544(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+4320(SB), Y11
+	VFMADD231PS  vectorConstants<>+544(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+960(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+960(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4672(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4672(SB), Y9, Y11
 	VFMADD213PS  vectorConstants<>+1888(SB), Y8, Y10
 	VFMADD213PS  vectorConstants<>+1888(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+5088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+5088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1920(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1920(SB), Y9, Y11
 	VFMADD213PS  Y2, Y10, Y2
 	VFMADD213PS  Y3, Y11, Y3
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VBLENDVPS    Y7, Y3, Y5, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y1
 	VORPS        Y0, Y2, Y0
 	VORPS        Y1, Y3, Y1
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -8048,47 +8056,47 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+3840(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+3200(SB), Y2
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+3232(SB), Y2
 	VMINPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+4224(SB), Y3
-	VFMADD231PS  vectorConstants<>+448(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+896(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4608(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2656(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2944(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4096(SB), Y2, Y3
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+4256(SB), Y3
+	VFMADD231PS  vectorConstants<>+480(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+928(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4640(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1824(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2688(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2976(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4128(SB), Y2, Y3
+	VXORPS       vectorConstants<>+3904(SB), Y3, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1120(SB), Y5
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y3, Y3, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+2848(SB), Y1, Y3
+	VCMPPS       $0x11, vectorConstants<>+2880(SB), Y1, Y3
 	VMULPS       Y1, Y1, Y4
-	VMOVUPS      vectorConstants<>+4288(SB), Y5
-	VFMADD231PS  vectorConstants<>+512(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+928(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4640(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1856(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+5056(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+4320(SB), Y5
+	VFMADD231PS  vectorConstants<>+544(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+960(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4672(SB), Y4, Y5
 	VFMADD213PS  vectorConstants<>+1888(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+5088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y5
 	VFMADD213PS  Y1, Y5, Y1
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3904(SB), Y0, Y0
 	VORPS        Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 
@@ -8113,61 +8121,61 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y2
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3392(SB), Y4
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3392(SB), Y4
+	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+5216(SB), Y2, Y4
-	VMULPS       vectorConstants<>+5216(SB), Y3, Y5
+	VMULPS       vectorConstants<>+5248(SB), Y2, Y4
+	VMULPS       vectorConstants<>+5248(SB), Y3, Y5
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
 	VFMSUB213PS  Y6, Y2, Y4
 	VFMSUB213PS  Y7, Y3, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y7, Y3, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y3
 	VMOVUPS      Y2, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y3, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y2, Y2
 	VSUBPS       Y9, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y13, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
 	VADDPS       Y2, Y10, Y12
 	VADDPS       Y3, Y11, Y13
 	VFMADD231PS  Y12, Y4, Y2
 	VFMADD231PS  Y13, Y5, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VSUBPS       Y10, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y11, Y5, Y5
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y9, Y5, Y5
@@ -8179,20 +8187,20 @@ pairs:
 	VCVTPS2DQ    Y7, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
-	VMULPS       vectorConstants<>+2912(SB), Y2, Y2
-	VMULPS       vectorConstants<>+2912(SB), Y3, Y3
+	VMULPS       vectorConstants<>+2944(SB), Y2, Y2
+	VMULPS       vectorConstants<>+2944(SB), Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y2, Y0, Y0
@@ -8206,46 +8214,46 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3392(SB), Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3424(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+5216(SB), Y1, Y2
+	VMULPS       vectorConstants<>+5248(SB), Y1, Y2
 	VMULPS       Y1, Y2, Y3
 	VFMSUB213PS  Y3, Y1, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y1
 	VMAXPS       Y3, Y1, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
 	VMOVUPS      Y1, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
 	VADDPS       Y1, Y5, Y6
 	VFMADD231PS  Y6, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y5, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y1, Y2, Y1
 	VADDPS       Y1, Y5, Y1
 	VCVTPS2DQ    Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
-	VMULPS       vectorConstants<>+2912(SB), Y1, Y1
+	VMULPS       vectorConstants<>+2944(SB), Y1, Y1
 	VMULPS       Y2, Y1, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -8266,63 +8274,63 @@ TEXT ·erfcAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       32(DX)(BX*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+3360(SB), Y2
+	VMOVUPS      vectorConstants<>+3392(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+3360(SB), Y2
+	VMOVUPS      vectorConstants<>+3392(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+5216(SB), Y0, Y2
-	VMULPS       vectorConstants<>+5216(SB), Y1, Y3
+	VMULPS       vectorConstants<>+5248(SB), Y0, Y2
+	VMULPS       vectorConstants<>+5248(SB), Y1, Y3
 	VMULPS       Y0, Y2, Y4
 	VMULPS       Y1, Y3, Y5
 	VFMSUB213PS  Y4, Y0, Y2
 	VFMSUB213PS  Y5, Y1, Y3
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
 	VADDPS       Y4, Y10, Y12
 	VADDPS       Y5, Y11, Y13
 	VFMADD231PS  Y12, Y2, Y4
 	VFMADD231PS  Y13, Y3, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y10, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y11, Y3, Y3
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y9, Y3, Y3
@@ -8334,77 +8342,77 @@ pairs:
 	VCVTPS2DQ    Y7, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y6
-	VADDPS       vectorConstants<>+3104(SB), Y1, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y6
+	VADDPS       vectorConstants<>+3136(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VDIVPS       Y6, Y8, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VDIVPS       Y7, Y8, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
-	VFNMADD231PS vectorConstants<>+3264(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y9
-	VFNMADD231PS vectorConstants<>+3264(SB), Y7, Y9
-	VMOVUPS      vectorConstants<>+672(SB), Y10
-	VFMADD231PS  vectorConstants<>+544(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+672(SB), Y11
-	VFMADD231PS  vectorConstants<>+544(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4256(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4256(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4480(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4480(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1120(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1120(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1376(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1376(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+4928(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+4928(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2496(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2496(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+5184(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+5184(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2880(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2880(SB), Y9, Y11
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
+	VFNMADD231PS vectorConstants<>+3296(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y9
+	VFNMADD231PS vectorConstants<>+3296(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+704(SB), Y10
+	VFMADD231PS  vectorConstants<>+576(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+704(SB), Y11
+	VFMADD231PS  vectorConstants<>+576(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4288(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4288(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4512(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4512(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1152(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1152(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+4960(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+4960(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2528(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2528(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+5216(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+5216(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2912(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2912(SB), Y9, Y11
 	VMULPS       Y6, Y10, Y6
 	VMULPS       Y7, Y11, Y7
 	VMULPS       Y6, Y2, Y2
 	VMULPS       Y7, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y0, Y4
-	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y1, Y5
+	VCMPPS       $0x11, vectorConstants<>+2656(SB), Y0, Y4
+	VCMPPS       $0x11, vectorConstants<>+2656(SB), Y1, Y5
 	VMULPS       Y0, Y0, Y6
 	VMULPS       Y1, Y1, Y7
-	VMOVUPS      vectorConstants<>+4288(SB), Y8
-	VFMADD231PS  vectorConstants<>+512(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+4288(SB), Y9
-	VFMADD231PS  vectorConstants<>+512(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+928(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+928(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+4640(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+4640(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+1856(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+1856(SB), Y7, Y9
-	VFMADD213PS  vectorConstants<>+5056(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+5056(SB), Y7, Y9
+	VMOVUPS      vectorConstants<>+4320(SB), Y8
+	VFMADD231PS  vectorConstants<>+544(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+4320(SB), Y9
+	VFMADD231PS  vectorConstants<>+544(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+960(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+960(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+4672(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+4672(SB), Y7, Y9
 	VFMADD213PS  vectorConstants<>+1888(SB), Y6, Y8
 	VFMADD213PS  vectorConstants<>+1888(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+5088(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+5088(SB), Y7, Y9
+	VFMADD213PS  vectorConstants<>+1920(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+1920(SB), Y7, Y9
 	VFMADD213PS  Y0, Y8, Y0
 	VFMADD213PS  Y1, Y9, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y0, Y6, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VSUBPS       Y1, Y6, Y1
 	VBLENDVPS    Y4, Y0, Y2, Y0
 	VBLENDVPS    Y5, Y1, Y3, Y1
@@ -8412,9 +8420,9 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+3072(SB), Y4
+	VMOVUPS      vectorConstants<>+3104(SB), Y4
 	VSUBPS       Y0, Y4, Y4
-	VMOVUPS      vectorConstants<>+3072(SB), Y5
+	VMOVUPS      vectorConstants<>+3104(SB), Y5
 	VSUBPS       Y1, Y5, Y5
 	VBLENDVPS    Y2, Y4, Y0, Y0
 	VBLENDVPS    Y3, Y5, Y1, Y1
@@ -8425,80 +8433,80 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3360(SB), Y1
+	VMOVUPS      vectorConstants<>+3392(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+5216(SB), Y0, Y1
+	VMULPS       vectorConstants<>+5248(SB), Y0, Y1
 	VMULPS       Y0, Y1, Y2
 	VFMSUB213PS  Y2, Y0, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
 	VADDPS       Y2, Y5, Y6
 	VFMADD231PS  Y6, Y1, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VSUBPS       Y5, Y1, Y1
 	VADDPS       Y4, Y1, Y1
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y1, Y5, Y1
 	VCVTPS2DQ    Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y4
-	VMOVUPS      vectorConstants<>+672(SB), Y5
-	VFMADD231PS  vectorConstants<>+544(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4256(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4480(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1120(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1376(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+4928(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2496(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+5184(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFNMADD231PS vectorConstants<>+3296(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+704(SB), Y5
+	VFMADD231PS  vectorConstants<>+576(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4288(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4512(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1152(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+4960(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2528(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+5216(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2912(SB), Y4, Y5
 	VMULPS       Y3, Y5, Y3
 	VMULPS       Y3, Y1, Y1
 	VMULPS       Y2, Y1, Y1
-	VCMPPS       $0x11, vectorConstants<>+2624(SB), Y0, Y2
+	VCMPPS       $0x11, vectorConstants<>+2656(SB), Y0, Y2
 	VMULPS       Y0, Y0, Y3
-	VMOVUPS      vectorConstants<>+4288(SB), Y4
-	VFMADD231PS  vectorConstants<>+512(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+928(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+4640(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+5056(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+4320(SB), Y4
+	VFMADD231PS  vectorConstants<>+544(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+960(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+4672(SB), Y3, Y4
 	VFMADD213PS  vectorConstants<>+1888(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+5088(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1920(SB), Y3, Y4
 	VFMADD213PS  Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y0, Y3, Y0
 	VBLENDVPS    Y2, Y0, Y1, Y0
 	VMOVUPS      (DX)(BX*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3072(SB), Y2
+	VMOVUPS      vectorConstants<>+3104(SB), Y2
 	VSUBPS       Y0, Y2, Y2
 	VBLENDVPS    Y1, Y2, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -8519,164 +8527,152 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         BX, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
-	VANDPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
-	VANDPS       32(DX)(BX*4), Y1, Y1
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y2
-	VADDPS       vectorConstants<>+3104(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+3456(SB), Y0
+	VMINPS       (DX)(BX*4), Y0, Y0
+	VMOVUPS      vectorConstants<>+3456(SB), Y1
+	VMINPS       32(DX)(BX*4), Y1, Y1
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y1
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y2
+	VADDPS       vectorConstants<>+3136(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4192(SB), Y6
-	VFMADD231PS  vectorConstants<>+4064(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4192(SB), Y7
-	VFMADD231PS  vectorConstants<>+4064(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+704(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+704(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+864(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+864(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4352(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4352(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4544(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4544(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1152(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1152(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1920(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+5088(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+5088(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2752(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2752(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFNMADD231PS vectorConstants<>+3296(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFNMADD231PS vectorConstants<>+3296(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4224(SB), Y6
+	VFMADD231PS  vectorConstants<>+4096(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+4224(SB), Y7
+	VFMADD231PS  vectorConstants<>+4096(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+736(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+736(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+896(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+896(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4384(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4384(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4576(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4576(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1184(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1184(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1952(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1952(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+5120(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+5120(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2784(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2784(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
 	VMULPS       Y3, Y7, Y3
-	VMOVUPS      vectorConstants<>+3424(SB), Y4
-	VMINPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+3424(SB), Y4
-	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+5120(SB), Y0, Y4
-	VMULPS       vectorConstants<>+5120(SB), Y1, Y5
-	VMULPS       Y0, Y4, Y6
-	VMULPS       Y1, Y5, Y7
-	VFMSUB213PS  Y6, Y0, Y4
-	VFMSUB213PS  Y7, Y1, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y6, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y7, Y1
-	VROUNDPS     $0x08, Y0, Y0
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+3456(SB), Y4
+	VMINPS       Y0, Y4, Y4
+	VMOVUPS      vectorConstants<>+3456(SB), Y5
+	VMINPS       Y1, Y5, Y5
+	VMULPS       vectorConstants<>+5152(SB), Y4, Y6
+	VMULPS       vectorConstants<>+5152(SB), Y5, Y7
+	VMULPS       Y4, Y6, Y8
+	VMULPS       Y5, Y7, Y9
+	VFMSUB213PS  Y8, Y4, Y6
+	VFMSUB213PS  Y9, Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y8, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y9, Y5
+	VROUNDPS     $0x08, Y4, Y4
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y8
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y9
+	VADDPS       Y6, Y8, Y6
+	VADDPS       Y7, Y9, Y7
 	VMULPS       Y6, Y6, Y8
 	VMULPS       Y7, Y7, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y6, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y7, Y11
+	VMOVUPS      vectorConstants<>+1120(SB), Y10
+	VFMADD231PS  vectorConstants<>+832(SB), Y6, Y10
+	VMOVUPS      vectorConstants<>+1120(SB), Y11
+	VFMADD231PS  vectorConstants<>+832(SB), Y7, Y11
+	VFMADD213PS  vectorConstants<>+1504(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+1504(SB), Y7, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y7, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y7, Y11
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y11, Y9, Y7
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y6
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y7
-	VFMADD213PS  Y6, Y6, Y4
-	VFMADD213PS  Y7, Y7, Y5
-	VCVTPS2DQ    Y0, Y0
-	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+128(SB), Y0, Y0
-	VPADDD       vectorConstants<>+128(SB), Y1, Y1
-	VPSLLD       $0x17, Y0, Y0
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y1, Y5, Y1
+	VADDPS       vectorConstants<>+2880(SB), Y6, Y6
+	VADDPS       vectorConstants<>+2880(SB), Y7, Y7
+	VCVTPS2DQ    Y4, Y4
+	VCVTPS2DQ    Y5, Y5
+	VPADDD       vectorConstants<>+96(SB), Y4, Y4
+	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPADDD       Y4, Y6, Y4
+	VPADDD       Y5, Y7, Y5
+	VMULPS       Y2, Y4, Y2
+	VMULPS       Y3, Y5, Y3
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFNMADD231PS vectorConstants<>+224(SB), Y0, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VFNMADD231PS vectorConstants<>+224(SB), Y1, Y3
-	VMOVUPS      (DX)(BX*4), Y4
-	VBLENDVPS    Y4, Y0, Y2, Y0
-	VMOVUPS      32(DX)(BX*4), Y2
-	VBLENDVPS    Y2, Y1, Y3, Y1
-	VMULPS       (DX)(BX*4), Y0, Y0
-	VMULPS       32(DX)(BX*4), Y1, Y1
-	VMOVUPS      (DX)(BX*4), Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VBLENDVPS    Y2, vectorConstants<>+224(SB), Y3, Y2
-	VMOVUPS      32(DX)(BX*4), Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y3, vectorConstants<>+224(SB), Y4, Y3
-	VMULPS       Y2, Y0, Y0
-	VMULPS       Y3, Y1, Y1
-	VMOVUPS      Y0, (CX)(BX*4)
-	VMOVUPS      Y1, 32(CX)(BX*4)
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMAXPS       (DX)(BX*4), Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMAXPS       32(DX)(BX*4), Y3, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y3
+	VMOVUPS      Y2, (CX)(BX*4)
+	VMOVUPS      Y3, 32(CX)(BX*4)
 	ADDQ         $0x10, BX
 	JMP          pairs
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
-	VANDPS       (DX)(BX*4), Y0, Y0
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+3456(SB), Y0
+	VMINPS       (DX)(BX*4), Y0, Y0
+	VANDPS       vectorConstants<>+3872(SB), Y0, Y0
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VDIVPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4192(SB), Y3
-	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+704(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+864(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4352(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4544(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1152(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1920(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+5088(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2752(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VFNMADD231PS vectorConstants<>+3296(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4224(SB), Y3
+	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+736(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+896(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4384(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4576(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1184(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1952(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+5120(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2784(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+3424(SB), Y2
-	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+5120(SB), Y0, Y2
-	VMULPS       Y0, Y2, Y3
-	VFMSUB213PS  Y3, Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y0
-	VROUNDPS     $0x08, Y0, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+3456(SB), Y2
+	VMINPS       Y0, Y2, Y2
+	VMULPS       vectorConstants<>+5152(SB), Y2, Y3
+	VMULPS       Y2, Y3, Y4
+	VFMSUB213PS  Y4, Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y4
+	VADDPS       Y3, Y4, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+1120(SB), Y5
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y5
 	VFMADD231PS  Y5, Y4, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y3
-	VFMADD213PS  Y3, Y3, Y2
-	VCVTPS2DQ    Y0, Y0
-	VPADDD       vectorConstants<>+128(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y0
+	VADDPS       vectorConstants<>+2880(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VPADDD       Y2, Y3, Y2
+	VMULPS       Y1, Y2, Y1
 	VMULPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
-	VFNMADD231PS vectorConstants<>+224(SB), Y0, Y1
-	VMOVUPS      (DX)(BX*4), Y2
-	VBLENDVPS    Y2, Y0, Y1, Y0
-	VMULPS       (DX)(BX*4), Y0, Y0
-	VMOVUPS      (DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VBLENDVPS    Y1, vectorConstants<>+224(SB), Y2, Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, (CX)(BX*4)
+	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMAXPS       (DX)(BX*4), Y1, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y1
+	VMOVUPS      Y1, (CX)(BX*4)
 
 done:
 	VZEROUPPER
@@ -8695,108 +8691,108 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3840(SB), Y1
+	VMOVUPS      vectorConstants<>+3872(SB), Y1
 	VANDPS       32(BX)(SI*4), Y1, Y1
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y2
-	VADDPS       vectorConstants<>+3104(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y2
+	VADDPS       vectorConstants<>+3136(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFNMADD231PS vectorConstants<>+3264(SB), Y2, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
-	VFNMADD231PS vectorConstants<>+3264(SB), Y3, Y5
-	VMOVUPS      vectorConstants<>+4192(SB), Y6
-	VFMADD231PS  vectorConstants<>+4064(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+4192(SB), Y7
-	VFMADD231PS  vectorConstants<>+4064(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+704(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+704(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+864(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+864(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4352(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4352(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+4544(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+4544(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1152(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1152(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1920(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+5088(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+5088(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2752(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2752(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFNMADD231PS vectorConstants<>+3296(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
+	VFNMADD231PS vectorConstants<>+3296(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+4224(SB), Y6
+	VFMADD231PS  vectorConstants<>+4096(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+4224(SB), Y7
+	VFMADD231PS  vectorConstants<>+4096(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+736(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+736(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+896(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+896(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4384(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4384(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+4576(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+4576(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1184(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1184(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1952(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1952(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+5120(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+5120(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2784(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2784(SB), Y5, Y7
 	VMULPS       Y2, Y6, Y2
 	VMULPS       Y3, Y7, Y3
-	VMOVUPS      vectorConstants<>+3424(SB), Y4
+	VMOVUPS      vectorConstants<>+3456(SB), Y4
 	VMINPS       Y0, Y4, Y0
-	VMOVUPS      vectorConstants<>+3424(SB), Y4
+	VMOVUPS      vectorConstants<>+3456(SB), Y4
 	VMINPS       Y1, Y4, Y1
-	VMULPS       vectorConstants<>+5120(SB), Y0, Y4
-	VMULPS       vectorConstants<>+5120(SB), Y1, Y5
+	VMULPS       vectorConstants<>+5152(SB), Y0, Y4
+	VMULPS       vectorConstants<>+5152(SB), Y1, Y5
 	VMULPS       Y0, Y4, Y6
 	VMULPS       Y1, Y5, Y7
 	VFMSUB213PS  Y6, Y0, Y4
 	VFMSUB213PS  Y7, Y1, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y6, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y7, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y6, Y0
+	VMULPS       vectorConstants<>+3008(SB), Y7, Y1
 	VROUNDPS     $0x08, Y0, Y0
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y6
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y7
-	VMULPS       Y6, Y6, Y8
-	VMULPS       Y7, Y7, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y6, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y7, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y6, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y7, Y11
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y11, Y9, Y7
-	VADDPS       vectorConstants<>+2848(SB), Y6, Y6
-	VADDPS       vectorConstants<>+2848(SB), Y7, Y7
-	VFMADD213PS  Y6, Y6, Y4
-	VFMADD213PS  Y7, Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y0, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y7
+	VADDPS       Y4, Y6, Y4
+	VADDPS       Y5, Y7, Y5
+	VMULPS       Y4, Y4, Y6
+	VMULPS       Y5, Y5, Y7
+	VMOVUPS      vectorConstants<>+1120(SB), Y8
+	VFMADD231PS  vectorConstants<>+832(SB), Y4, Y8
+	VMOVUPS      vectorConstants<>+1120(SB), Y9
+	VFMADD231PS  vectorConstants<>+832(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+1504(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+1504(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y9
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y9, Y7, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y4
+	VADDPS       vectorConstants<>+2880(SB), Y5, Y5
 	VCVTPS2DQ    Y0, Y0
 	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+128(SB), Y0, Y0
-	VPADDD       vectorConstants<>+128(SB), Y1, Y1
+	VPADDD       vectorConstants<>+96(SB), Y0, Y0
+	VPADDD       vectorConstants<>+96(SB), Y1, Y1
 	VPSLLD       $0x17, Y0, Y0
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y1, Y5, Y1
+	VPADDD       Y0, Y4, Y0
+	VPADDD       Y1, Y5, Y1
 	VMULPS       Y2, Y0, Y2
 	VMULPS       Y3, Y1, Y3
-	VMULPS       vectorConstants<>+224(SB), Y2, Y2
-	VMULPS       vectorConstants<>+224(SB), Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMULPS       vectorConstants<>+256(SB), Y2, Y2
+	VMULPS       vectorConstants<>+256(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VSUBPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       Y3, Y5, Y5
 	VMOVUPS      (BX)(SI*4), Y6
 	VBLENDVPS    Y6, Y2, Y4, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
 	VBLENDVPS    Y4, Y3, Y5, Y3
-	VMOVUPS      vectorConstants<>+5376(SB), Y4
+	VMOVUPS      vectorConstants<>+5408(SB), Y4
 	VMAXPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+5376(SB), Y5
+	VMOVUPS      vectorConstants<>+5408(SB), Y5
 	VMAXPS       32(BX)(SI*4), Y5, Y5
-	VMOVUPS      vectorConstants<>+3424(SB), Y6
+	VMOVUPS      vectorConstants<>+3456(SB), Y6
 	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+3424(SB), Y6
+	VMOVUPS      vectorConstants<>+3456(SB), Y6
 	VMINPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+192(SB), Y4, Y4
-	VMULPS       vectorConstants<>+192(SB), Y5, Y5
+	VMULPS       vectorConstants<>+224(SB), Y4, Y4
+	VMULPS       vectorConstants<>+224(SB), Y5, Y5
 	VFMADD231PS  Y0, Y4, Y2
 	VFMADD231PS  Y1, Y5, Y3
 	VMULPS       (DX)(SI*4), Y2, Y0
@@ -8808,57 +8804,57 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3840(SB), Y0
+	VMOVUPS      vectorConstants<>+3872(SB), Y0
 	VANDPS       (BX)(SI*4), Y0, Y0
-	VADDPS       vectorConstants<>+3104(SB), Y0, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VADDPS       vectorConstants<>+3136(SB), Y0, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VDIVPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFNMADD231PS vectorConstants<>+3264(SB), Y1, Y2
-	VMOVUPS      vectorConstants<>+4192(SB), Y3
-	VFMADD231PS  vectorConstants<>+4064(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+704(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+864(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4352(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+4544(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1152(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1920(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+5088(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2752(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VFNMADD231PS vectorConstants<>+3296(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+4224(SB), Y3
+	VFMADD231PS  vectorConstants<>+4096(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+736(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+896(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4384(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+4576(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1184(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1952(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+5120(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2784(SB), Y2, Y3
 	VMULPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+3424(SB), Y2
+	VMOVUPS      vectorConstants<>+3456(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMULPS       vectorConstants<>+5120(SB), Y0, Y2
+	VMULPS       vectorConstants<>+5152(SB), Y0, Y2
 	VMULPS       Y0, Y2, Y3
 	VFMSUB213PS  Y3, Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y0
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y0
 	VROUNDPS     $0x08, Y0, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y0, Y3
-	VMULPS       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y5
-	VFMADD231PS  Y5, Y4, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y3, Y3
-	VFMADD213PS  Y3, Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y0, Y3
+	VADDPS       Y2, Y3, Y2
+	VMULPS       Y2, Y2, Y3
+	VMOVUPS      vectorConstants<>+1120(SB), Y4
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y4
+	VFMADD231PS  Y4, Y3, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y2
 	VCVTPS2DQ    Y0, Y0
-	VPADDD       vectorConstants<>+128(SB), Y0, Y0
+	VPADDD       vectorConstants<>+96(SB), Y0, Y0
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y0
+	VPADDD       Y0, Y2, Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       vectorConstants<>+224(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMULPS       vectorConstants<>+256(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      (BX)(SI*4), Y3
 	VBLENDVPS    Y3, Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+5376(SB), Y2
+	VMOVUPS      vectorConstants<>+5408(SB), Y2
 	VMAXPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3424(SB), Y3
+	VMOVUPS      vectorConstants<>+3456(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+192(SB), Y2, Y2
+	VMULPS       vectorConstants<>+224(SB), Y2, Y2
 	VFMADD231PS  Y0, Y2, Y1
 	VMULPS       (DX)(SI*4), Y1, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -8881,103 +8877,103 @@ pairs:
 	JGE          last
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y1
-	VMOVUPS      vectorConstants<>+5344(SB), Y2
+	VMOVUPS      vectorConstants<>+5376(SB), Y2
 	VMAXPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+5344(SB), Y3
+	VMOVUPS      vectorConstants<>+5376(SB), Y3
 	VMAXPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+3392(SB), Y4
+	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3392(SB), Y4
+	VMOVUPS      vectorConstants<>+3424(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y3, Y3, Y5
-	VMULPS       vectorConstants<>+1664(SB), Y4, Y6
-	VMULPS       vectorConstants<>+1664(SB), Y5, Y7
-	VADDPS       vectorConstants<>+3040(SB), Y6, Y8
-	VADDPS       vectorConstants<>+3040(SB), Y7, Y9
-	VSUBPS       vectorConstants<>+3040(SB), Y8, Y10
-	VSUBPS       vectorConstants<>+3040(SB), Y9, Y11
+	VMULPS       vectorConstants<>+1696(SB), Y4, Y6
+	VMULPS       vectorConstants<>+1696(SB), Y5, Y7
+	VADDPS       vectorConstants<>+3072(SB), Y6, Y8
+	VADDPS       vectorConstants<>+3072(SB), Y7, Y9
+	VSUBPS       vectorConstants<>+3072(SB), Y8, Y10
+	VSUBPS       vectorConstants<>+3072(SB), Y9, Y11
 	VSUBPS       Y10, Y8, Y12
 	VSUBPS       Y11, Y9, Y13
-	VMOVUPS      vectorConstants<>+3040(SB), Y14
+	VMOVUPS      vectorConstants<>+3072(SB), Y14
 	VSUBPS       Y12, Y14, Y12
-	VMOVUPS      vectorConstants<>+3040(SB), Y14
+	VMOVUPS      vectorConstants<>+3072(SB), Y14
 	VSUBPS       Y13, Y14, Y13
 	VSUBPS       Y10, Y6, Y10
 	VSUBPS       Y11, Y7, Y11
 	VADDPS       Y10, Y12, Y10
 	VADDPS       Y11, Y13, Y11
-	VFMSUB231PS  vectorConstants<>+1664(SB), Y4, Y6
-	VFMSUB231PS  vectorConstants<>+1664(SB), Y5, Y7
+	VFMSUB231PS  vectorConstants<>+1696(SB), Y4, Y6
+	VFMSUB231PS  vectorConstants<>+1696(SB), Y5, Y7
 	VADDPS       Y6, Y10, Y6
 	VADDPS       Y7, Y11, Y7
 	VMOVUPS      Y4, Y10
 	VFMSUB231PS  Y2, Y2, Y10
 	VMOVUPS      Y5, Y11
 	VFMSUB231PS  Y3, Y3, Y11
-	VFMADD231PS  vectorConstants<>+1664(SB), Y10, Y6
-	VFMADD231PS  vectorConstants<>+1664(SB), Y11, Y7
-	VFMADD231PS  vectorConstants<>+288(SB), Y4, Y6
-	VFMADD231PS  vectorConstants<>+288(SB), Y5, Y7
-	VADDPS       vectorConstants<>+4032(SB), Y6, Y4
-	VADDPS       vectorConstants<>+4032(SB), Y7, Y5
+	VFMADD231PS  vectorConstants<>+1696(SB), Y10, Y6
+	VFMADD231PS  vectorConstants<>+1696(SB), Y11, Y7
+	VFMADD231PS  vectorConstants<>+320(SB), Y4, Y6
+	VFMADD231PS  vectorConstants<>+320(SB), Y5, Y7
+	VADDPS       vectorConstants<>+4064(SB), Y6, Y4
+	VADDPS       vectorConstants<>+4064(SB), Y7, Y5
 	VMULPS       Y8, Y2, Y6
 	VMULPS       Y9, Y3, Y7
 	VFMSUB213PS  Y6, Y2, Y8
 	VFMSUB213PS  Y7, Y3, Y9
 	VFMADD231PS  Y4, Y2, Y8
 	VFMADD231PS  Y5, Y3, Y9
-	VANDPS       vectorConstants<>+3872(SB), Y6, Y2
-	VANDPS       vectorConstants<>+3872(SB), Y7, Y3
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
+	VANDPS       vectorConstants<>+3904(SB), Y6, Y2
+	VANDPS       vectorConstants<>+3904(SB), Y7, Y3
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y3, Y3
 	VXORPS       Y2, Y8, Y2
 	VXORPS       Y3, Y9, Y3
-	VORPS        vectorConstants<>+3872(SB), Y6, Y4
-	VORPS        vectorConstants<>+3872(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VORPS        vectorConstants<>+3904(SB), Y6, Y4
+	VORPS        vectorConstants<>+3904(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+5600(SB), Y6
+	VMOVUPS      vectorConstants<>+5632(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
 	VMOVUPS      Y4, Y8
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y8
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y8
 	VMOVUPS      Y5, Y9
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y9
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y9
 	VSUBPS       Y8, Y4, Y4
 	VSUBPS       Y9, Y5, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
-	VMOVUPS      vectorConstants<>+832(SB), Y10
-	VFMADD231PS  vectorConstants<>+608(SB), Y8, Y10
-	VMOVUPS      vectorConstants<>+832(SB), Y11
-	VFMADD231PS  vectorConstants<>+608(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1056(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1056(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+1408(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+1408(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2080(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2080(SB), Y9, Y11
-	VFMADD213PS  vectorConstants<>+2560(SB), Y8, Y10
-	VFMADD213PS  vectorConstants<>+2560(SB), Y9, Y11
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
+	VMOVUPS      vectorConstants<>+864(SB), Y10
+	VFMADD231PS  vectorConstants<>+640(SB), Y8, Y10
+	VMOVUPS      vectorConstants<>+864(SB), Y11
+	VFMADD231PS  vectorConstants<>+640(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1088(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1088(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+1440(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+1440(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2112(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2112(SB), Y9, Y11
+	VFMADD213PS  vectorConstants<>+2592(SB), Y8, Y10
+	VFMADD213PS  vectorConstants<>+2592(SB), Y9, Y11
 	VMULPS       Y8, Y8, Y12
 	VMULPS       Y9, Y9, Y13
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y13, Y5
-	VADDPS       vectorConstants<>+2848(SB), Y8, Y10
-	VADDPS       vectorConstants<>+2848(SB), Y9, Y11
+	VADDPS       vectorConstants<>+2880(SB), Y8, Y10
+	VADDPS       vectorConstants<>+2880(SB), Y9, Y11
 	VADDPS       Y4, Y10, Y12
 	VADDPS       Y5, Y11, Y13
 	VFMADD231PS  Y12, Y2, Y4
 	VFMADD231PS  Y13, Y3, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y10, Y2, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VSUBPS       Y11, Y3, Y3
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y9, Y3, Y3
@@ -8989,34 +8985,34 @@ pairs:
 	VCVTPS2DQ    Y7, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y8, Y2, Y2
 	VMULPS       Y9, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y0, Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y7
 	VBLENDVPS    Y1, Y3, Y7, Y7
 	VMULPS       Y6, Y0, Y6
 	VMULPS       Y7, Y1, Y7
-	VFMADD213PS  vectorConstants<>+2848(SB), Y4, Y2
-	VFMADD213PS  vectorConstants<>+2848(SB), Y5, Y3
+	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y2
+	VFMADD213PS  vectorConstants<>+2880(SB), Y5, Y3
 	VDIVPS       Y2, Y6, Y2
 	VDIVPS       Y3, Y7, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y0, Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VBLENDVPS    Y1, Y5, Y6, Y5
-	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y0, Y0
-	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+5376(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5376(SB), Y1, Y1
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y4, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y5, Y1
 	VMULPS       Y0, Y2, Y0
@@ -9029,74 +9025,74 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+5344(SB), Y1
+	VMOVUPS      vectorConstants<>+5376(SB), Y1
 	VMAXPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+3392(SB), Y2
+	VMOVUPS      vectorConstants<>+3424(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMULPS       Y1, Y1, Y2
-	VMULPS       vectorConstants<>+1664(SB), Y2, Y3
-	VADDPS       vectorConstants<>+3040(SB), Y3, Y4
-	VSUBPS       vectorConstants<>+3040(SB), Y4, Y5
+	VMULPS       vectorConstants<>+1696(SB), Y2, Y3
+	VADDPS       vectorConstants<>+3072(SB), Y3, Y4
+	VSUBPS       vectorConstants<>+3072(SB), Y4, Y5
 	VSUBPS       Y5, Y4, Y6
-	VMOVUPS      vectorConstants<>+3040(SB), Y7
+	VMOVUPS      vectorConstants<>+3072(SB), Y7
 	VSUBPS       Y6, Y7, Y6
 	VSUBPS       Y5, Y3, Y5
 	VADDPS       Y5, Y6, Y5
-	VFMSUB231PS  vectorConstants<>+1664(SB), Y2, Y3
+	VFMSUB231PS  vectorConstants<>+1696(SB), Y2, Y3
 	VADDPS       Y3, Y5, Y3
 	VMOVUPS      Y2, Y5
 	VFMSUB231PS  Y1, Y1, Y5
-	VFMADD231PS  vectorConstants<>+1664(SB), Y5, Y3
-	VFMADD231PS  vectorConstants<>+288(SB), Y2, Y3
-	VADDPS       vectorConstants<>+4032(SB), Y3, Y2
+	VFMADD231PS  vectorConstants<>+1696(SB), Y5, Y3
+	VFMADD231PS  vectorConstants<>+320(SB), Y2, Y3
+	VADDPS       vectorConstants<>+4064(SB), Y3, Y2
 	VMULPS       Y4, Y1, Y3
 	VFMSUB213PS  Y3, Y1, Y4
 	VFMADD231PS  Y2, Y1, Y4
-	VANDPS       vectorConstants<>+3872(SB), Y3, Y1
-	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3904(SB), Y3, Y1
+	VXORPS       vectorConstants<>+3904(SB), Y1, Y1
 	VXORPS       Y1, Y4, Y1
-	VORPS        vectorConstants<>+3872(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+5600(SB), Y3
+	VORPS        vectorConstants<>+3904(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
 	VMOVUPS      Y2, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y4
 	VSUBPS       Y4, Y2, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+864(SB), Y5
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y5
 	VMULPS       Y4, Y4, Y6
 	VFMADD231PS  Y5, Y6, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y5
 	VADDPS       Y2, Y5, Y6
 	VFMADD231PS  Y6, Y1, Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VSUBPS       Y5, Y1, Y1
 	VADDPS       Y4, Y1, Y1
 	VADDPS       Y2, Y1, Y1
 	VADDPS       Y1, Y5, Y1
 	VCVTPS2DQ    Y3, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y0, Y1, Y3, Y3
 	VMULPS       Y3, Y0, Y3
-	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y1
+	VFMADD213PS  vectorConstants<>+2880(SB), Y2, Y1
 	VDIVPS       Y1, Y3, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y0, Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+5344(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+5376(SB), Y0, Y0
 	VBLENDVPS    Y0, vectorConstants<>+0(SB), Y2, Y0
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -9115,74 +9111,74 @@ TEXT ·geluTanhGradAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+5344(SB), Y0
+	VMOVUPS      vectorConstants<>+5376(SB), Y0
 	VMAXPS       (BX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3392(SB), Y1
+	VMOVUPS      vectorConstants<>+3424(SB), Y1
 	VMINPS       Y0, Y1, Y0
 	VMULPS       Y0, Y0, Y1
-	VMULPS       vectorConstants<>+1664(SB), Y1, Y2
-	VADDPS       vectorConstants<>+3040(SB), Y2, Y3
-	VSUBPS       vectorConstants<>+3040(SB), Y3, Y4
+	VMULPS       vectorConstants<>+1696(SB), Y1, Y2
+	VADDPS       vectorConstants<>+3072(SB), Y2, Y3
+	VSUBPS       vectorConstants<>+3072(SB), Y3, Y4
 	VSUBPS       Y4, Y3, Y5
-	VMOVUPS      vectorConstants<>+3040(SB), Y6
+	VMOVUPS      vectorConstants<>+3072(SB), Y6
 	VSUBPS       Y5, Y6, Y5
 	VSUBPS       Y4, Y2, Y4
 	VADDPS       Y4, Y5, Y4
-	VFMSUB231PS  vectorConstants<>+1664(SB), Y1, Y2
+	VFMSUB231PS  vectorConstants<>+1696(SB), Y1, Y2
 	VADDPS       Y2, Y4, Y2
 	VMOVUPS      Y1, Y4
 	VFMSUB231PS  Y0, Y0, Y4
-	VFMADD231PS  vectorConstants<>+1664(SB), Y4, Y2
-	VFMADD231PS  vectorConstants<>+288(SB), Y1, Y2
-	VADDPS       vectorConstants<>+4032(SB), Y2, Y2
+	VFMADD231PS  vectorConstants<>+1696(SB), Y4, Y2
+	VFMADD231PS  vectorConstants<>+320(SB), Y1, Y2
+	VADDPS       vectorConstants<>+4064(SB), Y2, Y2
 	VMULPS       Y3, Y0, Y4
 	VFMSUB213PS  Y4, Y0, Y3
 	VFMADD231PS  Y2, Y0, Y3
-	VANDPS       vectorConstants<>+3872(SB), Y4, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
+	VANDPS       vectorConstants<>+3904(SB), Y4, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
 	VXORPS       Y2, Y3, Y2
-	VORPS        vectorConstants<>+3872(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+5600(SB), Y4
+	VORPS        vectorConstants<>+3904(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+5632(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y3
 	VMOVUPS      Y3, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y5
 	VSUBPS       Y5, Y3, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y6
-	VFMADD231PS  vectorConstants<>+608(SB), Y5, Y6
-	VFMADD213PS  vectorConstants<>+1056(SB), Y5, Y6
-	VFMADD213PS  vectorConstants<>+1408(SB), Y5, Y6
-	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y6
-	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y6
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+864(SB), Y6
+	VFMADD231PS  vectorConstants<>+640(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+1088(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+1440(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+2112(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+2592(SB), Y5, Y6
 	VMULPS       Y5, Y5, Y7
 	VFMADD231PS  Y6, Y7, Y3
-	VADDPS       vectorConstants<>+2848(SB), Y5, Y6
+	VADDPS       vectorConstants<>+2880(SB), Y5, Y6
 	VADDPS       Y3, Y6, Y7
 	VFMADD231PS  Y7, Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y6, Y2, Y2
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y2, Y6, Y2
 	VCVTPS2DQ    Y4, Y3
 	VPSRAD       $0x01, Y3, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y5, Y2, Y2
 	VMULPS       Y3, Y2, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VDIVPS       Y3, Y4, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+3040(SB), Y5
-	VFMADD231PS  vectorConstants<>+2240(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+3072(SB), Y5
+	VFMADD231PS  vectorConstants<>+2272(SB), Y1, Y5
 	VMULPS       Y5, Y0, Y0
 	VMULPS       Y3, Y2, Y1
 	VMULPS       Y3, Y1, Y2
@@ -9207,71 +9203,71 @@ TEXT ·powAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD   (DX)(SI*4), Y0
-	VANDPS      vectorConstants<>+8416(SB), Y0, Y1
-	VPSUBQ      vectorConstants<>+7456(SB), Y1, Y2
-	VPADDQ      vectorConstants<>+7776(SB), Y2, Y2
+	VANDPS      vectorConstants<>+8448(SB), Y0, Y1
+	VPSUBQ      vectorConstants<>+7488(SB), Y1, Y2
+	VPADDQ      vectorConstants<>+7808(SB), Y2, Y2
 	VPSRLQ      $0x34, Y2, Y2
-	VPSUBQ      vectorConstants<>+5824(SB), Y2, Y3
+	VPSUBQ      vectorConstants<>+5856(SB), Y2, Y3
 	VPSLLQ      $0x34, Y3, Y3
 	VPSUBQ      Y3, Y1, Y3
-	VSUBPD      vectorConstants<>+7680(SB), Y3, Y4
-	VADDPD      vectorConstants<>+7680(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7712(SB), Y3, Y4
+	VADDPD      vectorConstants<>+7712(SB), Y3, Y3
 	VDIVPD      Y3, Y4, Y3
 	VMULPD      Y3, Y3, Y4
-	VMOVUPS     vectorConstants<>+7168(SB), Y5
-	VFMADD231PD vectorConstants<>+7104(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+7232(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+7584(SB), Y4, Y5
-	VFMADD213PD vectorConstants<>+7840(SB), Y4, Y5
-	VORPS       vectorConstants<>+8160(SB), Y2, Y2
-	VSUBPD      vectorConstants<>+8192(SB), Y2, Y2
+	VMOVUPS     vectorConstants<>+7200(SB), Y5
+	VFMADD231PD vectorConstants<>+7136(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7264(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7616(SB), Y4, Y5
+	VFMADD213PD vectorConstants<>+7872(SB), Y4, Y5
+	VORPS       vectorConstants<>+8192(SB), Y2, Y2
+	VSUBPD      vectorConstants<>+8224(SB), Y2, Y2
 	VFMADD231PD Y5, Y3, Y2
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y1, Y3
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y1, Y3
 	VBLENDVPD   Y3, Y2, Y1, Y2
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y1, Y4
-	VBLENDVPD   Y4, vectorConstants<>+9248(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y1, Y4
+	VBLENDVPD   Y4, vectorConstants<>+9280(SB), Y2, Y2
 	VCVTPS2PD   (BX)(SI*4), Y4
 	VMULPD      Y2, Y4, Y2
-	VMOVUPS     vectorConstants<>+9152(SB), Y5
+	VMOVUPS     vectorConstants<>+9184(SB), Y5
 	VMAXPD      Y2, Y5, Y2
-	VMOVUPS     vectorConstants<>+8096(SB), Y5
+	VMOVUPS     vectorConstants<>+8128(SB), Y5
 	VMINPD      Y2, Y5, Y2
-	VADDPD      vectorConstants<>+8224(SB), Y2, Y5
-	VSUBPD      vectorConstants<>+8224(SB), Y5, Y6
+	VADDPD      vectorConstants<>+8256(SB), Y2, Y5
+	VSUBPD      vectorConstants<>+8256(SB), Y5, Y6
 	VSUBPD      Y6, Y2, Y2
-	VMOVUPS     vectorConstants<>+6304(SB), Y6
-	VFMADD231PD vectorConstants<>+6144(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6496(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+6624(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+7008(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+7424(SB), Y2, Y6
-	VFMADD213PD vectorConstants<>+7680(SB), Y2, Y6
-	VPADDQ      vectorConstants<>+5792(SB), Y5, Y2
+	VMOVUPS     vectorConstants<>+6336(SB), Y6
+	VFMADD231PD vectorConstants<>+6176(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6528(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+6656(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7040(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7456(SB), Y2, Y6
+	VFMADD213PD vectorConstants<>+7712(SB), Y2, Y6
+	VPADDQ      vectorConstants<>+5824(SB), Y5, Y2
 	VPSLLQ      $0x34, Y2, Y2
 	VMULPD      Y2, Y6, Y2
-	VMULPD      vectorConstants<>+7200(SB), Y4, Y5
+	VMULPD      vectorConstants<>+7232(SB), Y4, Y5
 	VROUNDPD    $0x08, Y5, Y6
 	VCMPPD      $0x04, Y5, Y6, Y5
 	VROUNDPD    $0x08, Y4, Y6
 	VCMPPD      $0x00, Y4, Y6, Y6
 	VANDPS      Y6, Y5, Y5
-	VANDPS      vectorConstants<>+8448(SB), Y0, Y7
+	VANDPS      vectorConstants<>+8480(SB), Y0, Y7
 	VANDPS      Y5, Y7, Y5
 	VORPS       Y5, Y2, Y2
-	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y5
+	VCMPPD      $0x11, vectorConstants<>+5792(SB), Y0, Y5
 	VANDPS      Y3, Y5, Y3
 	VANDPS      Y6, Y3, Y5
 	VXORPS      Y3, Y5, Y3
-	VBLENDVPD   Y3, vectorConstants<>+8384(SB), Y2, Y2
-	VCMPPD      $0x00, vectorConstants<>+7680(SB), Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y4, Y3
+	VBLENDVPD   Y3, vectorConstants<>+8416(SB), Y2, Y2
+	VCMPPD      $0x00, vectorConstants<>+7712(SB), Y0, Y0
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y4, Y3
 	VORPS       Y3, Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+7680(SB), Y1, Y1
-	VANDPS      vectorConstants<>+8416(SB), Y4, Y3
-	VCMPPD      $0x00, vectorConstants<>+8352(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+7712(SB), Y1, Y1
+	VANDPS      vectorConstants<>+8448(SB), Y4, Y3
+	VCMPPD      $0x00, vectorConstants<>+8384(SB), Y3, Y3
 	VANDPS      Y3, Y1, Y1
 	VORPS       Y1, Y0, Y0
-	VBLENDVPD   Y0, vectorConstants<>+7680(SB), Y2, Y0
+	VBLENDVPD   Y0, vectorConstants<>+7712(SB), Y2, Y0
 	VCVTPD2PSY  Y0, X0
 	VMOVUPS     X0, (CX)(SI*4)
 	ADDQ        $0x04, SI
@@ -9291,71 +9287,71 @@ TEXT ·powScalarAVX2(SB), NOSPLIT, $0-48
 
 loop:
 	VCVTPS2PD    (DX)(SI*4), Y0
-	VANDPS       vectorConstants<>+8416(SB), Y0, Y1
-	VPSUBQ       vectorConstants<>+7456(SB), Y1, Y2
-	VPADDQ       vectorConstants<>+7776(SB), Y2, Y2
+	VANDPS       vectorConstants<>+8448(SB), Y0, Y1
+	VPSUBQ       vectorConstants<>+7488(SB), Y1, Y2
+	VPADDQ       vectorConstants<>+7808(SB), Y2, Y2
 	VPSRLQ       $0x34, Y2, Y2
-	VPSUBQ       vectorConstants<>+5824(SB), Y2, Y3
+	VPSUBQ       vectorConstants<>+5856(SB), Y2, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VPSUBQ       Y3, Y1, Y3
-	VSUBPD       vectorConstants<>+7680(SB), Y3, Y4
-	VADDPD       vectorConstants<>+7680(SB), Y3, Y3
+	VSUBPD       vectorConstants<>+7712(SB), Y3, Y4
+	VADDPD       vectorConstants<>+7712(SB), Y3, Y3
 	VDIVPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VMOVUPS      vectorConstants<>+7168(SB), Y5
-	VFMADD231PD  vectorConstants<>+7104(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+7232(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+7584(SB), Y4, Y5
-	VFMADD213PD  vectorConstants<>+7840(SB), Y4, Y5
-	VORPS        vectorConstants<>+8160(SB), Y2, Y2
-	VSUBPD       vectorConstants<>+8192(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+7200(SB), Y5
+	VFMADD231PD  vectorConstants<>+7136(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7264(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7616(SB), Y4, Y5
+	VFMADD213PD  vectorConstants<>+7872(SB), Y4, Y5
+	VORPS        vectorConstants<>+8192(SB), Y2, Y2
+	VSUBPD       vectorConstants<>+8224(SB), Y2, Y2
 	VFMADD231PD  Y5, Y3, Y2
-	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+8384(SB), Y1, Y3
 	VBLENDVPD    Y3, Y2, Y1, Y2
-	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y1, Y4
-	VBLENDVPD    Y4, vectorConstants<>+9248(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+5792(SB), Y1, Y4
+	VBLENDVPD    Y4, vectorConstants<>+9280(SB), Y2, Y2
 	VBROADCASTSD 16(BX), Y4
 	VMULPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+9152(SB), Y5
+	VMOVUPS      vectorConstants<>+9184(SB), Y5
 	VMAXPD       Y2, Y5, Y2
-	VMOVUPS      vectorConstants<>+8096(SB), Y5
+	VMOVUPS      vectorConstants<>+8128(SB), Y5
 	VMINPD       Y2, Y5, Y2
-	VADDPD       vectorConstants<>+8224(SB), Y2, Y5
-	VSUBPD       vectorConstants<>+8224(SB), Y5, Y6
+	VADDPD       vectorConstants<>+8256(SB), Y2, Y5
+	VSUBPD       vectorConstants<>+8256(SB), Y5, Y6
 	VSUBPD       Y6, Y2, Y2
-	VMOVUPS      vectorConstants<>+6304(SB), Y6
-	VFMADD231PD  vectorConstants<>+6144(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6496(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+6624(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+7008(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+7424(SB), Y2, Y6
-	VFMADD213PD  vectorConstants<>+7680(SB), Y2, Y6
-	VPADDQ       vectorConstants<>+5792(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+6336(SB), Y6
+	VFMADD231PD  vectorConstants<>+6176(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6528(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+6656(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7040(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7456(SB), Y2, Y6
+	VFMADD213PD  vectorConstants<>+7712(SB), Y2, Y6
+	VPADDQ       vectorConstants<>+5824(SB), Y5, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y6, Y2
-	VMULPD       vectorConstants<>+7200(SB), Y4, Y5
+	VMULPD       vectorConstants<>+7232(SB), Y4, Y5
 	VROUNDPD     $0x08, Y5, Y6
 	VCMPPD       $0x04, Y5, Y6, Y5
 	VROUNDPD     $0x08, Y4, Y6
 	VCMPPD       $0x00, Y4, Y6, Y6
 	VANDPS       Y6, Y5, Y5
-	VANDPS       vectorConstants<>+8448(SB), Y0, Y7
+	VANDPS       vectorConstants<>+8480(SB), Y0, Y7
 	VANDPS       Y5, Y7, Y5
 	VORPS        Y5, Y2, Y2
-	VCMPPD       $0x11, vectorConstants<>+5760(SB), Y0, Y5
+	VCMPPD       $0x11, vectorConstants<>+5792(SB), Y0, Y5
 	VANDPS       Y3, Y5, Y3
 	VANDPS       Y6, Y3, Y5
 	VXORPS       Y3, Y5, Y3
-	VBLENDVPD    Y3, vectorConstants<>+8384(SB), Y2, Y2
-	VCMPPD       $0x00, vectorConstants<>+7680(SB), Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+5760(SB), Y4, Y3
+	VBLENDVPD    Y3, vectorConstants<>+8416(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+7712(SB), Y0, Y0
+	VCMPPD       $0x00, vectorConstants<>+5792(SB), Y4, Y3
 	VORPS        Y3, Y0, Y0
-	VCMPPD       $0x00, vectorConstants<>+7680(SB), Y1, Y1
-	VANDPS       vectorConstants<>+8416(SB), Y4, Y3
-	VCMPPD       $0x00, vectorConstants<>+8352(SB), Y3, Y3
+	VCMPPD       $0x00, vectorConstants<>+7712(SB), Y1, Y1
+	VANDPS       vectorConstants<>+8448(SB), Y4, Y3
+	VCMPPD       $0x00, vectorConstants<>+8384(SB), Y3, Y3
 	VANDPS       Y3, Y1, Y1
 	VORPS        Y1, Y0, Y0
-	VBLENDVPD    Y0, vectorConstants<>+7680(SB), Y2, Y0
+	VBLENDVPD    Y0, vectorConstants<>+7712(SB), Y2, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (CX)(SI*4)
 	ADDQ         $0x04, SI
@@ -9408,94 +9404,94 @@ TEXT ·bceAVX2(SB), NOSPLIT, $0-48
 	XORQ SI, SI
 
 loop:
-	VMOVUPS      vectorConstants<>+3872(SB), Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y0
 	VXORPS       (DX)(SI*4), Y0, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y1
-	VMAXPS       vectorConstants<>+2848(SB), Y0, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y1
+	VMAXPS       vectorConstants<>+2880(SB), Y0, Y2
 	VSUBPS       Y2, Y1, Y2
-	VMINPS       vectorConstants<>+2848(SB), Y0, Y3
+	VMINPS       vectorConstants<>+2880(SB), Y0, Y3
 	VSUBPS       Y2, Y3, Y2
-	VCMPPS       $0x11, vectorConstants<>+3712(SB), Y1, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y4
+	VCMPPS       $0x11, vectorConstants<>+3744(SB), Y1, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y4
 	VPSRAD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y4, Y5
-	VMOVUPS      vectorConstants<>+2848(SB), Y6
+	VMOVUPS      vectorConstants<>+2880(SB), Y6
 	VPSUBD       Y5, Y6, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
 	VBLENDVPS    Y3, Y6, Y7, Y3
 	VPSUBD       Y5, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VFMADD231PS  Y3, Y2, Y1
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y5
 	VMULPS       Y5, Y3, Y3
 	VCVTDQ2PS    Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+4192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
-	VFMADD231PS  vectorConstants<>+2720(SB), Y4, Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y4, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y1
-	VCMPPS       $0x11, vectorConstants<>+5216(SB), Y0, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
-	VCMPPS       $0x00, vectorConstants<>+5216(SB), Y0, Y0
-	VBLENDVPS    Y0, vectorConstants<>+5696(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+5440(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+5248(SB), Y0, Y2
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y1, Y1
+	VCMPPS       $0x00, vectorConstants<>+5248(SB), Y0, Y0
+	VBLENDVPS    Y0, vectorConstants<>+5728(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+5472(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y1
 	VSUBPS       (BX)(SI*4), Y1, Y1
 	VMULPS       Y0, Y1, Y0
 	VMOVUPS      (DX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (DX)(SI*4), Y2, Y2
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y2
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y3
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y3
 	VPSRAD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y3, Y4
 	VPSUBD       Y4, Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y2, Y4, Y5
-	VMOVUPS      vectorConstants<>+1760(SB), Y6
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y6
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y6
+	VMOVUPS      vectorConstants<>+1792(SB), Y6
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y6
 	VMULPS       Y6, Y5, Y5
 	VCVTDQ2PS    Y3, Y3
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y1, Y3, Y1
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y5
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y5
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y5
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y5
 	VADDPS       Y5, Y2, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y2
 	VMOVUPS      (DX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y3
 	VBLENDVPS    Y1, Y2, Y3, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (DX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5440(SB), Y2
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5472(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VFMADD231PS  (BX)(SI*4), Y1, Y0
-	VXORPS       vectorConstants<>+3872(SB), Y0, Y0
+	VXORPS       vectorConstants<>+3904(SB), Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 	ADDQ         $0x08, SI
 	CMPQ         SI, AX
@@ -9512,8 +9508,8 @@ TEXT ·bceGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    c+32(FP), SI
 	XORQ    DI, DI
-	VMOVUPS vectorConstants<>+2848(SB), Y0
-	VMOVUPS vectorConstants<>+256(SB), Y1
+	VMOVUPS vectorConstants<>+2880(SB), Y0
+	VMOVUPS vectorConstants<>+288(SB), Y1
 	SUBQ    $0x08, AX
 
 pairs:
@@ -9572,49 +9568,49 @@ TEXT ·bceLogitsAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         SI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3872(SB), Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y1
 	VORPS        32(DX)(SI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y2
+	VMOVUPS      vectorConstants<>+5632(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y6
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+832(SB), Y7
-	VFMADD231PS  vectorConstants<>+608(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1056(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1408(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y6
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+864(SB), Y7
+	VFMADD231PS  vectorConstants<>+640(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1088(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1440(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2112(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2592(SB), Y5, Y7
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y9, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y6
-	VADDPS       vectorConstants<>+2848(SB), Y5, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y6
+	VADDPS       vectorConstants<>+2880(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VSUBPS       Y6, Y8, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y9
 	VSUBPS       Y7, Y9, Y9
 	VADDPS       Y4, Y8, Y4
 	VADDPS       Y5, Y9, Y5
@@ -9626,40 +9622,40 @@ pairs:
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y2, Y4
 	VPSRAD       $0x01, Y3, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y6
-	VPADDD       vectorConstants<>+96(SB), Y5, Y7
+	VPADDD       vectorConstants<>+128(SB), Y4, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y7, Y1, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y2
-	VADDPS       vectorConstants<>+2848(SB), Y1, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y4
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y5
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y1, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y4
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y4, Y4
 	VPSRAD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y4, Y6
 	VPSLLD       $0x17, Y5, Y7
 	VPSUBD       Y6, Y2, Y2
 	VPSUBD       Y7, Y3, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VPSUBD       Y6, Y8, Y6
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VPSUBD       Y7, Y8, Y7
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VFMADD231PS  Y6, Y0, Y2
 	VFMADD231PS  Y7, Y1, Y3
 	VCVTDQ2PS    Y4, Y0
@@ -9668,32 +9664,32 @@ pairs:
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
-	VMOVUPS      vectorConstants<>+1760(SB), Y8
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+1760(SB), Y9
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+1792(SB), Y8
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+1792(SB), Y9
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
@@ -9704,13 +9700,13 @@ pairs:
 	VFNMADD231PS 32(DX)(SI*4), Y4, Y1
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VSUBPS       (BX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y5
+	VMOVUPS      vectorConstants<>+2880(SB), Y5
 	VSUBPS       32(BX)(SI*4), Y5, Y5
-	VMOVUPS      vectorConstants<>+3872(SB), Y6
+	VMOVUPS      vectorConstants<>+3904(SB), Y6
 	VXORPS       (DX)(SI*4), Y6, Y6
-	VMOVUPS      vectorConstants<>+3872(SB), Y7
+	VMOVUPS      vectorConstants<>+3904(SB), Y7
 	VXORPS       32(DX)(SI*4), Y7, Y7
 	VMOVUPS      vectorConstants<>+0(SB), Y8
 	VMAXPS       Y6, Y8, Y6
@@ -9720,12 +9716,12 @@ pairs:
 	VADDPS       Y3, Y7, Y3
 	VFMADD231PS  (DX)(SI*4), Y4, Y2
 	VFMADD231PS  32(DX)(SI*4), Y5, Y3
-	VMOVUPS      vectorConstants<>+3840(SB), Y4
+	VMOVUPS      vectorConstants<>+3872(SB), Y4
 	VANDPS       (DX)(SI*4), Y4, Y4
-	VMOVUPS      vectorConstants<>+3840(SB), Y5
+	VMOVUPS      vectorConstants<>+3872(SB), Y5
 	VANDPS       32(DX)(SI*4), Y5, Y5
-	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y4, Y4
-	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y5, Y5
+	VCMPPS       $0x1e, vectorConstants<>+3776(SB), Y4, Y4
+	VCMPPS       $0x1e, vectorConstants<>+3776(SB), Y5, Y5
 	VBLENDVPS    Y4, Y2, Y0, Y0
 	VBLENDVPS    Y5, Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -9735,83 +9731,83 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3872(SB), Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y0
 	VORPS        (DX)(SI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5600(SB), Y1
+	VMOVUPS      vectorConstants<>+5632(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD231PS  vectorConstants<>+608(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1056(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1408(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+864(SB), Y3
+	VFMADD231PS  vectorConstants<>+640(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1088(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2592(SB), Y2, Y3
 	VMULPS       Y2, Y2, Y4
 	VFMADD231PS  Y3, Y4, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VSUBPS       Y3, Y4, Y4
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y0, Y2, Y0
 	VADDPS       Y0, Y3, Y0
 	VCVTPS2DQ    Y1, Y1
 	VPSRAD       $0x01, Y1, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y2, Y1, Y1
-	VPADDD       vectorConstants<>+96(SB), Y1, Y1
+	VPADDD       vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y3, Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y0, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y2
+	VADDPS       vectorConstants<>+2880(SB), Y0, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y2, Y3
 	VPSUBD       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VPSUBD       Y3, Y4, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VFMADD231PS  Y3, Y0, Y1
 	VCVTDQ2PS    Y2, Y0
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
-	VMOVUPS      vectorConstants<>+1760(SB), Y4
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+1792(SB), Y4
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y1
 	VMOVUPS      vectorConstants<>+0(SB), Y0
 	VMAXPS       (DX)(SI*4), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y2
 	VFNMADD231PS (DX)(SI*4), Y2, Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3872(SB), Y3
+	VMOVUPS      vectorConstants<>+3904(SB), Y3
 	VXORPS       (DX)(SI*4), Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VADDPS       Y1, Y3, Y1
 	VFMADD231PS  (DX)(SI*4), Y2, Y1
-	VMOVUPS      vectorConstants<>+3840(SB), Y2
+	VMOVUPS      vectorConstants<>+3872(SB), Y2
 	VANDPS       (DX)(SI*4), Y2, Y2
-	VCMPPS       $0x1e, vectorConstants<>+3744(SB), Y2, Y2
+	VCMPPS       $0x1e, vectorConstants<>+3776(SB), Y2, Y2
 	VBLENDVPS    Y2, Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -9833,49 +9829,49 @@ TEXT ·bceLogitsGradAVX2(SB), NOSPLIT, $0-48
 pairs:
 	CMPQ         DI, AX
 	JGE          last
-	VMOVUPS      vectorConstants<>+3872(SB), Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+3872(SB), Y1
+	VMOVUPS      vectorConstants<>+3904(SB), Y1
 	VORPS        32(BX)(DI*4), Y1, Y1
-	VMOVUPS      vectorConstants<>+5632(SB), Y2
+	VMOVUPS      vectorConstants<>+5664(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5632(SB), Y2
+	VMOVUPS      vectorConstants<>+5664(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y5
 	VSUBPS       Y4, Y0, Y0
 	VSUBPS       Y5, Y1, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+832(SB), Y6
-	VFMADD231PS  vectorConstants<>+608(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+832(SB), Y7
-	VFMADD231PS  vectorConstants<>+608(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1056(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1056(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+1408(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y7
-	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y7
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+864(SB), Y6
+	VFMADD231PS  vectorConstants<>+640(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+864(SB), Y7
+	VFMADD231PS  vectorConstants<>+640(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1088(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1088(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+1440(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+1440(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2112(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+2592(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+2592(SB), Y5, Y7
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y9, Y1
-	VADDPS       vectorConstants<>+2848(SB), Y4, Y6
-	VADDPS       vectorConstants<>+2848(SB), Y5, Y7
-	VMOVUPS      vectorConstants<>+2848(SB), Y8
+	VADDPS       vectorConstants<>+2880(SB), Y4, Y6
+	VADDPS       vectorConstants<>+2880(SB), Y5, Y7
+	VMOVUPS      vectorConstants<>+2880(SB), Y8
 	VSUBPS       Y6, Y8, Y8
-	VMOVUPS      vectorConstants<>+2848(SB), Y9
+	VMOVUPS      vectorConstants<>+2880(SB), Y9
 	VSUBPS       Y7, Y9, Y9
 	VADDPS       Y4, Y8, Y4
 	VADDPS       Y5, Y9, Y5
@@ -9885,8 +9881,8 @@ pairs:
 	VADDPS       Y1, Y7, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
-	VPADDD       vectorConstants<>+128(SB), Y2, Y2
-	VPADDD       vectorConstants<>+128(SB), Y3, Y3
+	VPADDD       vectorConstants<>+160(SB), Y2, Y2
+	VPADDD       vectorConstants<>+160(SB), Y3, Y3
 	VPMAXSD      vectorConstants<>+0(SB), Y2, Y2
 	VPMAXSD      vectorConstants<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
@@ -9894,23 +9890,23 @@ pairs:
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
 	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
 	VBLENDVPS    Y2, Y0, Y3, Y2
 	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VBLENDVPS    Y3, Y1, Y4, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VFMADD231PS  vectorConstants<>+224(SB), Y0, Y4
-	VMOVUPS      vectorConstants<>+2848(SB), Y0
-	VFMADD231PS  vectorConstants<>+224(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VFMADD231PS  vectorConstants<>+256(SB), Y0, Y4
+	VMOVUPS      vectorConstants<>+2880(SB), Y0
+	VFMADD231PS  vectorConstants<>+256(SB), Y1, Y0
 	VDIVPS       Y4, Y2, Y1
 	VDIVPS       Y0, Y3, Y0
 	VMOVUPS      (BX)(DI*4), Y2
-	VMOVUPS      vectorConstants<>+2848(SB), Y3
-	VBLENDVPS    Y2, vectorConstants<>+224(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y3
+	VBLENDVPS    Y2, vectorConstants<>+256(SB), Y3, Y2
 	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
-	VBLENDVPS    Y3, vectorConstants<>+224(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
+	VBLENDVPS    Y3, vectorConstants<>+256(SB), Y4, Y3
 	VMULPS       Y2, Y1, Y1
 	VMULPS       Y3, Y0, Y0
 	VSUBPS       (SI)(DI*4), Y1, Y1
@@ -9924,45 +9920,45 @@ pairs:
 
 last:
 	JG           done
-	VMOVUPS      vectorConstants<>+3872(SB), Y0
+	VMOVUPS      vectorConstants<>+3904(SB), Y0
 	VORPS        (BX)(DI*4), Y0, Y0
-	VMOVUPS      vectorConstants<>+5632(SB), Y1
+	VMOVUPS      vectorConstants<>+5664(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
 	VMOVUPS      Y0, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y2
 	VSUBPS       Y2, Y0, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD231PS  vectorConstants<>+608(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1056(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1408(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+864(SB), Y3
+	VFMADD231PS  vectorConstants<>+640(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1088(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1440(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2592(SB), Y2, Y3
 	VMULPS       Y2, Y2, Y4
 	VFMADD231PS  Y3, Y4, Y0
-	VADDPS       vectorConstants<>+2848(SB), Y2, Y3
-	VMOVUPS      vectorConstants<>+2848(SB), Y4
+	VADDPS       vectorConstants<>+2880(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2880(SB), Y4
 	VSUBPS       Y3, Y4, Y4
 	VADDPS       Y2, Y4, Y2
 	VADDPS       Y0, Y2, Y0
 	VADDPS       Y0, Y3, Y0
 	VCVTPS2DQ    Y1, Y1
-	VPADDD       vectorConstants<>+128(SB), Y1, Y1
+	VPADDD       vectorConstants<>+160(SB), Y1, Y1
 	VPMAXSD      vectorConstants<>+0(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VBLENDVPS    Y1, Y0, Y2, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VFMADD231PS  vectorConstants<>+224(SB), Y0, Y2
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VFMADD231PS  vectorConstants<>+256(SB), Y0, Y2
 	VDIVPS       Y2, Y1, Y0
 	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
-	VBLENDVPS    Y1, vectorConstants<>+224(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
+	VBLENDVPS    Y1, vectorConstants<>+256(SB), Y2, Y1
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       (SI)(DI*4), Y0, Y0
 	VMULPS       (DX)(DI*4), Y0, Y0
@@ -9986,67 +9982,67 @@ pairs:
 	CMPQ         SI, AX
 	JGE          last
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+3680(SB), Y2
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+3712(SB), Y2
 	VMULPS       (BX)(SI*4), Y2, Y2
-	VMOVUPS      vectorConstants<>+3680(SB), Y3
+	VMOVUPS      vectorConstants<>+3712(SB), Y3
 	VMULPS       32(BX)(SI*4), Y3, Y3
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y2
 	VMOVUPS      32(BX)(SI*4), Y4
 	VBLENDVPS    Y1, Y3, Y4, Y3
-	VPSUBD       vectorConstants<>+2784(SB), Y2, Y4
-	VPSUBD       vectorConstants<>+2784(SB), Y3, Y5
+	VPSUBD       vectorConstants<>+2816(SB), Y2, Y4
+	VPSUBD       vectorConstants<>+2816(SB), Y3, Y5
 	VPSRAD       $0x17, Y4, Y4
 	VPSRAD       $0x17, Y5, Y5
 	VCVTDQ2PS    Y4, Y6
 	VCVTDQ2PS    Y5, Y7
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
-	VANDPS       vectorConstants<>+3456(SB), Y1, Y1
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y1, Y1
 	VSUBPS       Y0, Y6, Y0
 	VSUBPS       Y1, Y7, Y1
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VSUBPS       vectorConstants<>+2848(SB), Y2, Y2
-	VSUBPS       vectorConstants<>+2848(SB), Y3, Y3
+	VSUBPS       vectorConstants<>+2880(SB), Y2, Y2
+	VSUBPS       vectorConstants<>+2880(SB), Y3, Y3
 	VMULPS       Y2, Y2, Y4
 	VMULPS       Y3, Y3, Y5
 	VMULPS       Y2, Y4, Y6
 	VMULPS       Y3, Y5, Y7
-	VMOVUPS      vectorConstants<>+1760(SB), Y8
-	VFMADD231PS  vectorConstants<>+4704(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+1760(SB), Y9
-	VFMADD231PS  vectorConstants<>+4704(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4800(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4800(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2016(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2016(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4864(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4864(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+4960(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+4960(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2432(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2432(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+1792(SB), Y8
+	VFMADD231PS  vectorConstants<>+4736(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+1792(SB), Y9
+	VFMADD231PS  vectorConstants<>+4736(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4832(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4832(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4896(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4896(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2208(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2208(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+4992(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+4992(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2464(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2464(SB), Y3, Y9
 	VMULPS       Y8, Y6, Y6
 	VMULPS       Y9, Y7, Y7
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y6
-	VFMADD231PS  vectorConstants<>+4160(SB), Y1, Y7
-	VFNMADD231PS vectorConstants<>+2560(SB), Y4, Y6
-	VFNMADD231PS vectorConstants<>+2560(SB), Y5, Y7
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y6
+	VFMADD231PS  vectorConstants<>+4192(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+2592(SB), Y4, Y6
+	VFNMADD231PS vectorConstants<>+2592(SB), Y5, Y7
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y2
-	VFMADD231PS  vectorConstants<>+2720(SB), Y1, Y3
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y2
+	VFMADD231PS  vectorConstants<>+2752(SB), Y1, Y3
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      32(BX)(SI*4), Y1
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y1, Y1
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y4
 	VBLENDVPS    Y0, Y2, Y4, Y0
 	VMOVUPS      32(BX)(SI*4), Y2
@@ -10055,14 +10051,14 @@ pairs:
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+3808(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+3808(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+3840(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+3840(SB), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y2, Y2
 	VMOVUPS      32(BX)(SI*4), Y3
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y3, Y3
-	VBLENDVPS    Y2, vectorConstants<>+5696(SB), Y0, Y0
-	VBLENDVPS    Y3, vectorConstants<>+5696(SB), Y1, Y1
+	VBLENDVPS    Y2, vectorConstants<>+5728(SB), Y0, Y0
+	VBLENDVPS    Y3, vectorConstants<>+5728(SB), Y1, Y1
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VSUBPS       32(DX)(SI*4), Y1, Y1
 	VMULPS       (BX)(SI*4), Y0, Y0
@@ -10077,44 +10073,44 @@ pairs:
 last:
 	JG           done
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+160(SB), Y0, Y0
-	VMOVUPS      vectorConstants<>+3680(SB), Y1
+	VCMPPS       $0x11, vectorConstants<>+192(SB), Y0, Y0
+	VMOVUPS      vectorConstants<>+3712(SB), Y1
 	VMULPS       (BX)(SI*4), Y1, Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
-	VANDPS       vectorConstants<>+3456(SB), Y0, Y0
+	VANDPS       vectorConstants<>+3488(SB), Y0, Y0
 	VSUBPS       Y0, Y3, Y0
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y3
-	VMOVUPS      vectorConstants<>+1760(SB), Y4
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+1792(SB), Y4
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y4
 	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  vectorConstants<>+4160(SB), Y0, Y3
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+4192(SB), Y0, Y3
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y3
 	VADDPS       Y3, Y1, Y1
-	VFMADD231PS  vectorConstants<>+2720(SB), Y0, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y0, Y1
 	VMOVUPS      (BX)(SI*4), Y0
-	VCMPPS       $0x11, vectorConstants<>+3776(SB), Y0, Y0
+	VCMPPS       $0x11, vectorConstants<>+3808(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y2
 	VBLENDVPS    Y0, Y1, Y2, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x11, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+3808(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+3840(SB), Y0, Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VCMPPS       $0x00, vectorConstants<>+0(SB), Y1, Y1
-	VBLENDVPS    Y1, vectorConstants<>+5696(SB), Y0, Y0
+	VBLENDVPS    Y1, vectorConstants<>+5728(SB), Y0, Y0
 	VSUBPS       (DX)(SI*4), Y0, Y0
 	VMULPS       (BX)(SI*4), Y0, Y0
 	VBLENDVPS    Y1, vectorConstants<>+0(SB), Y0, Y0
@@ -10141,48 +10137,48 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+5472(SB), Y5
+	VMOVUPS      vectorConstants<>+5504(SB), Y5
 	VMAXPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+3488(SB), Y6
+	VMOVUPS      vectorConstants<>+3520(SB), Y6
 	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+3488(SB), Y6
+	VMOVUPS      vectorConstants<>+3520(SB), Y6
 	VMINPS       Y5, Y6, Y5
-	VMULPS       vectorConstants<>+2976(SB), Y4, Y6
-	VMULPS       vectorConstants<>+2976(SB), Y5, Y7
+	VMULPS       vectorConstants<>+3008(SB), Y4, Y6
+	VMULPS       vectorConstants<>+3008(SB), Y5, Y7
 	VROUNDPS     $0x08, Y6, Y6
 	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+2720(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y7, Y5
-	VFNMADD231PS vectorConstants<>+4160(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+4160(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+2752(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+2752(SB), Y7, Y5
+	VFNMADD231PS vectorConstants<>+4192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+4192(SB), Y7, Y5
 	VMULPS       Y4, Y4, Y8
 	VMULPS       Y5, Y5, Y9
-	VMOVUPS      vectorConstants<>+1088(SB), Y10
-	VFMADD231PS  vectorConstants<>+800(SB), Y4, Y10
-	VMOVUPS      vectorConstants<>+1088(SB), Y11
-	VFMADD231PS  vectorConstants<>+800(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+1472(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2048(SB), Y5, Y11
-	VFMADD213PS  vectorConstants<>+2528(SB), Y4, Y10
-	VFMADD213PS  vectorConstants<>+2528(SB), Y5, Y11
+	VMOVUPS      vectorConstants<>+1120(SB), Y10
+	VFMADD231PS  vectorConstants<>+832(SB), Y4, Y10
+	VMOVUPS      vectorConstants<>+1120(SB), Y11
+	VFMADD231PS  vectorConstants<>+832(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+1504(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+1504(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2080(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2080(SB), Y5, Y11
+	VFMADD213PS  vectorConstants<>+2560(SB), Y4, Y10
+	VFMADD213PS  vectorConstants<>+2560(SB), Y5, Y11
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y11, Y9, Y5
 	VCVTPS2DQ    Y6, Y6
 	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y6, Y8
 	VPSRAD       $0x01, Y7, Y9
-	VPADDD       vectorConstants<>+96(SB), Y8, Y10
-	VPADDD       vectorConstants<>+96(SB), Y9, Y11
+	VPADDD       vectorConstants<>+128(SB), Y8, Y10
+	VPADDD       vectorConstants<>+128(SB), Y9, Y11
 	VPSLLD       $0x17, Y10, Y10
 	VPSLLD       $0x17, Y11, Y11
 	VPSUBD       Y8, Y6, Y6
 	VPSUBD       Y9, Y7, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y6
-	VPADDD       vectorConstants<>+96(SB), Y7, Y7
+	VPADDD       vectorConstants<>+128(SB), Y6, Y6
+	VPADDD       vectorConstants<>+128(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y10, Y10, Y4
@@ -10202,27 +10198,27 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+3488(SB), Y3
+	VMOVUPS      vectorConstants<>+3520(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y2
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+1088(SB), Y5
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y5
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+1120(SB), Y5
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y5
 	VFMADD231PS  Y5, Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y5, Y5, Y2
 	VMULPS       Y3, Y2, Y2
@@ -10243,7 +10239,7 @@ TEXT ·klDivGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    c+32(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+3904(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -10292,56 +10288,56 @@ pairs:
 	VMOVUPS      32(DX)(SI*4), Y1
 	VMOVUPS      (BX)(SI*4), Y2
 	VMOVUPS      32(BX)(SI*4), Y3
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
-	VMOVUPS      vectorConstants<>+1088(SB), Y8
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+1088(SB), Y9
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+1120(SB), Y8
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+1120(SB), Y9
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y9
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y9, Y7, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VFMADD213PS  Y8, Y8, Y2
 	VFMADD213PS  Y9, Y9, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VXORPS       vectorConstants<>+3872(SB), Y2, Y2
-	VXORPS       vectorConstants<>+3872(SB), Y3, Y3
+	VXORPS       vectorConstants<>+3904(SB), Y2, Y2
+	VXORPS       vectorConstants<>+3904(SB), Y3, Y3
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y3, Y1, Y1
 	VMOVUPS      Y0, (CX)(SI*4)
@@ -10353,31 +10349,31 @@ last:
 	JG           done
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+1088(SB), Y4
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+1120(SB), Y4
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y4
 	VFMADD231PS  Y4, Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VFMADD213PS  Y4, Y4, Y1
 	VMULPS       Y2, Y1, Y1
-	VXORPS       vectorConstants<>+3872(SB), Y1, Y1
+	VXORPS       vectorConstants<>+3904(SB), Y1, Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(SI*4)
 
@@ -10477,7 +10473,7 @@ TEXT ·smoothL1AVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    s+40(FP), SI
 	XORQ    DI, DI
-	VMOVUPS vectorConstants<>+3840(SB), Y0
+	VMOVUPS vectorConstants<>+3872(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -10561,14 +10557,14 @@ pairs:
 	VMOVUPS      32(SI)(R8*4), Y5
 	VSUBPS       Y4, Y2, Y2
 	VSUBPS       Y5, Y3, Y3
-	VANDPS       vectorConstants<>+3840(SB), Y2, Y4
-	VANDPS       vectorConstants<>+3840(SB), Y3, Y5
+	VANDPS       vectorConstants<>+3872(SB), Y2, Y4
+	VANDPS       vectorConstants<>+3872(SB), Y3, Y5
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y4, Y6
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y5, Y7
 	VBROADCASTSS 4(DI), Y8
 	VBROADCASTSS 4(DI), Y9
-	VANDPS       vectorConstants<>+3872(SB), Y2, Y10
-	VANDPS       vectorConstants<>+3872(SB), Y3, Y11
+	VANDPS       vectorConstants<>+3904(SB), Y2, Y10
+	VANDPS       vectorConstants<>+3904(SB), Y3, Y11
 	VORPS        Y10, Y8, Y8
 	VORPS        Y11, Y9, Y9
 	VBLENDVPS    Y6, Y8, Y2, Y6
@@ -10596,10 +10592,10 @@ last:
 	VMOVUPS      (BX)(R8*4), Y1
 	VMOVUPS      (SI)(R8*4), Y2
 	VSUBPS       Y2, Y1, Y1
-	VANDPS       vectorConstants<>+3840(SB), Y1, Y2
+	VANDPS       vectorConstants<>+3872(SB), Y1, Y2
 	VCMPPS       $0x1e, vectorConstants<>+0(SB), Y2, Y3
 	VBROADCASTSS 4(DI), Y4
-	VANDPS       vectorConstants<>+3872(SB), Y1, Y5
+	VANDPS       vectorConstants<>+3904(SB), Y1, Y5
 	VORPS        Y5, Y4, Y4
 	VBLENDVPS    Y3, Y4, Y1, Y3
 	VBROADCASTSS (DI), Y4
@@ -10750,48 +10746,48 @@ pairs:
 	VMOVUPS      32(DX)(DI*4), Y1
 	VMOVUPS      (BX)(DI*4), Y2
 	VMOVUPS      32(BX)(DI*4), Y3
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y2, Y4
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y5
+	VMULPS       vectorConstants<>+3008(SB), Y2, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y5
 	VROUNDPS     $0x08, Y4, Y4
 	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y5, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y2
-	VFNMADD231PS vectorConstants<>+4160(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+2752(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+4192(SB), Y5, Y3
 	VMULPS       Y2, Y2, Y6
 	VMULPS       Y3, Y3, Y7
-	VMOVUPS      vectorConstants<>+1088(SB), Y8
-	VFMADD231PS  vectorConstants<>+800(SB), Y2, Y8
-	VMOVUPS      vectorConstants<>+1088(SB), Y9
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y9
-	VFMADD213PS  vectorConstants<>+2528(SB), Y2, Y8
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y9
+	VMOVUPS      vectorConstants<>+1120(SB), Y8
+	VFMADD231PS  vectorConstants<>+832(SB), Y2, Y8
+	VMOVUPS      vectorConstants<>+1120(SB), Y9
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+1504(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2080(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y9
+	VFMADD213PS  vectorConstants<>+2560(SB), Y2, Y8
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y9
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y9, Y7, Y3
 	VCVTPS2DQ    Y4, Y4
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y4, Y6
 	VPSRAD       $0x01, Y5, Y7
-	VPADDD       vectorConstants<>+96(SB), Y6, Y8
-	VPADDD       vectorConstants<>+96(SB), Y7, Y9
+	VPADDD       vectorConstants<>+128(SB), Y6, Y8
+	VPADDD       vectorConstants<>+128(SB), Y7, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSUBD       Y6, Y4, Y4
 	VPSUBD       Y7, Y5, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y5, Y5
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
 	VFMADD213PS  Y8, Y8, Y2
@@ -10811,27 +10807,27 @@ last:
 	JG           done
 	VMOVUPS      (DX)(DI*4), Y0
 	VMOVUPS      (BX)(DI*4), Y1
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y2
 	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+1088(SB), Y4
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y4
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y4
+	VMOVUPS      vectorConstants<>+1120(SB), Y4
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y4
 	VFMADD231PS  Y4, Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
-	VPADDD       vectorConstants<>+96(SB), Y3, Y4
+	VPADDD       vectorConstants<>+128(SB), Y3, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VFMADD213PS  Y4, Y4, Y1
 	VMULPS       Y2, Y1, Y1
@@ -10851,7 +10847,7 @@ TEXT ·uniformAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    s+40(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+352(SB), Y0
+	VMOVUPS vectorConstants<>+384(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -11016,48 +11012,48 @@ pairs:
 	VBROADCASTSS (BX), Y3
 	VSUBPS       Y2, Y0, Y0
 	VSUBPS       Y3, Y1, Y1
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+5472(SB), Y2
+	VMOVUPS      vectorConstants<>+5504(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y2
+	VMOVUPS      vectorConstants<>+3520(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y2
-	VMULPS       vectorConstants<>+2976(SB), Y1, Y3
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y2
+	VMULPS       vectorConstants<>+3008(SB), Y1, Y3
 	VROUNDPS     $0x08, Y2, Y2
 	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+2720(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+2720(SB), Y3, Y1
-	VFNMADD231PS vectorConstants<>+4160(SB), Y2, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+2752(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+4192(SB), Y2, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y3, Y1
 	VMULPS       Y0, Y0, Y4
 	VMULPS       Y1, Y1, Y5
-	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y6
-	VMOVUPS      vectorConstants<>+1088(SB), Y7
-	VFMADD231PS  vectorConstants<>+800(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+1472(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y7
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y6
-	VFMADD213PS  vectorConstants<>+2528(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+1120(SB), Y6
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y6
+	VMOVUPS      vectorConstants<>+1120(SB), Y7
+	VFMADD231PS  vectorConstants<>+832(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+1504(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2080(SB), Y1, Y7
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y6
+	VFMADD213PS  vectorConstants<>+2560(SB), Y1, Y7
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y7, Y5, Y1
 	VCVTPS2DQ    Y2, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y2, Y4
 	VPSRAD       $0x01, Y3, Y5
-	VPADDD       vectorConstants<>+96(SB), Y4, Y6
-	VPADDD       vectorConstants<>+96(SB), Y5, Y7
+	VPADDD       vectorConstants<>+128(SB), Y4, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VPSUBD       Y4, Y2, Y2
 	VPSUBD       Y5, Y3, Y3
-	VPADDD       vectorConstants<>+96(SB), Y2, Y2
-	VPADDD       vectorConstants<>+96(SB), Y3, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y2
+	VPADDD       vectorConstants<>+128(SB), Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y6, Y6, Y0
@@ -11074,27 +11070,27 @@ last:
 	VMOVUPS      (DX)(SI*4), Y0
 	VBROADCASTSS (BX), Y1
 	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+5472(SB), Y1
+	VMOVUPS      vectorConstants<>+5504(SB), Y1
 	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+3488(SB), Y1
+	VMOVUPS      vectorConstants<>+3520(SB), Y1
 	VMINPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+2976(SB), Y0, Y1
+	VMULPS       vectorConstants<>+3008(SB), Y0, Y1
 	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+2720(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+4160(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+2752(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+4192(SB), Y1, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+1088(SB), Y3
-	VFMADD231PS  vectorConstants<>+800(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+1472(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2048(SB), Y0, Y3
-	VFMADD213PS  vectorConstants<>+2528(SB), Y0, Y3
+	VMOVUPS      vectorConstants<>+1120(SB), Y3
+	VFMADD231PS  vectorConstants<>+832(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+1504(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2080(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+2560(SB), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VCVTPS2DQ    Y1, Y1
 	VPSRAD       $0x01, Y1, Y2
-	VPADDD       vectorConstants<>+96(SB), Y2, Y3
+	VPADDD       vectorConstants<>+128(SB), Y2, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VPSUBD       Y2, Y1, Y1
-	VPADDD       vectorConstants<>+96(SB), Y1, Y1
+	VPADDD       vectorConstants<>+128(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VFMADD213PS  Y3, Y3, Y0
 	VMULPS       Y1, Y0, Y0
@@ -11118,27 +11114,27 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS      (DX)(BX*4), Y3
 	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      vectorConstants<>+5472(SB), Y4
+	VMOVUPS      vectorConstants<>+5504(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+3488(SB), Y4
+	VMOVUPS      vectorConstants<>+3520(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+2976(SB), Y3, Y4
+	VMULPS       vectorConstants<>+3008(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS vectorConstants<>+2720(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+4160(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+2752(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+4192(SB), Y4, Y3
 	VMULPS       Y3, Y3, Y5
-	VMOVUPS      vectorConstants<>+1088(SB), Y6
-	VFMADD231PS  vectorConstants<>+800(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y6
-	VFMADD213PS  vectorConstants<>+2528(SB), Y3, Y6
+	VMOVUPS      vectorConstants<>+1120(SB), Y6
+	VFMADD231PS  vectorConstants<>+832(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+1504(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2080(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+2560(SB), Y3, Y6
 	VFMADD231PS  Y6, Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
-	VPADDD       vectorConstants<>+96(SB), Y5, Y6
+	VPADDD       vectorConstants<>+128(SB), Y5, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       vectorConstants<>+96(SB), Y4, Y4
+	VPADDD       vectorConstants<>+128(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VFMADD213PS  Y6, Y6, Y3
 	VMULPS       Y4, Y3, Y3
@@ -11205,52 +11201,52 @@ loop:
 	VSHUFPS      $0xdd, Y1, Y0, Y0
 	VPSRLD       $0x08, Y2, Y1
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       vectorConstants<>+352(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+2848(SB), Y2
+	VMULPS       vectorConstants<>+384(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+2880(SB), Y2
 	VSUBPS       Y1, Y2, Y1
-	VPSUBD       vectorConstants<>+2784(SB), Y1, Y2
+	VPSUBD       vectorConstants<>+2816(SB), Y1, Y2
 	VPSRAD       $0x17, Y2, Y2
 	VCVTDQ2PS    Y2, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSUBD       Y2, Y1, Y1
-	VSUBPS       vectorConstants<>+2848(SB), Y1, Y1
+	VSUBPS       vectorConstants<>+2880(SB), Y1, Y1
 	VMULPS       Y1, Y1, Y2
 	VMULPS       Y1, Y2, Y4
-	VMOVUPS      vectorConstants<>+1760(SB), Y5
-	VFMADD231PS  vectorConstants<>+4704(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4800(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2016(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4864(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+4960(SB), Y1, Y5
-	VFMADD213PS  vectorConstants<>+2432(SB), Y1, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
+	VFMADD231PS  vectorConstants<>+4736(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4832(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4896(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2208(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+4992(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+2464(SB), Y1, Y5
 	VMULPS       Y5, Y4, Y4
-	VFMADD231PS  vectorConstants<>+4160(SB), Y3, Y4
-	VFNMADD231PS vectorConstants<>+2560(SB), Y2, Y4
+	VFMADD231PS  vectorConstants<>+4192(SB), Y3, Y4
+	VFNMADD231PS vectorConstants<>+2592(SB), Y2, Y4
 	VADDPS       Y4, Y1, Y1
-	VFMADD231PS  vectorConstants<>+2720(SB), Y3, Y1
-	VMULPS       vectorConstants<>+5280(SB), Y1, Y1
+	VFMADD231PS  vectorConstants<>+2752(SB), Y3, Y1
+	VMULPS       vectorConstants<>+5312(SB), Y1, Y1
 	VSQRTPS      Y1, Y1
 	VBROADCASTSS 4(BX), Y2
 	VMULPS       Y2, Y1, Y1
 	VPSRLD       $0x08, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       vectorConstants<>+352(SB), Y0, Y0
-	VMULPS       vectorConstants<>+3232(SB), Y0, Y0
+	VMULPS       vectorConstants<>+384(SB), Y0, Y0
+	VMULPS       vectorConstants<>+3264(SB), Y0, Y0
 	VROUNDPS     $0x08, Y0, Y2
 	VCVTPS2DQ    Y2, Y3
 	VSUBPS       Y2, Y0, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+1728(SB), Y4
-	VFMADD231PS  vectorConstants<>+4448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+5152(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+3008(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+1760(SB), Y4
+	VFMADD231PS  vectorConstants<>+4480(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+5184(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+3040(SB), Y2, Y4
 	VMULPS       Y4, Y0, Y0
-	VMOVUPS      vectorConstants<>+4576(SB), Y4
-	VFMADD231PS  vectorConstants<>+736(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+2336(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+5248(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+2848(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+4608(SB), Y4
+	VFMADD231PS  vectorConstants<>+768(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+2368(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+5280(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+2880(SB), Y2, Y4
 	VPSLLD       $0x1f, Y3, Y2
 	VBLENDVPS    Y2, Y4, Y0, Y5
 	VBLENDVPS    Y2, Y0, Y4, Y0
@@ -11281,7 +11277,7 @@ TEXT ·negAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+3904(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -11313,7 +11309,7 @@ TEXT ·absAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+3840(SB), Y0
+	VMOVUPS vectorConstants<>+3872(SB), Y0
 	SUBQ    $0x08, AX
 
 pairs:
@@ -11766,9 +11762,9 @@ TEXT ·lerpAVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    c+32(FP), SI
 	XORQ    DI, DI
-	VMOVUPS vectorConstants<>+3840(SB), Y0
-	VMOVUPS vectorConstants<>+2560(SB), Y1
-	VMOVUPS vectorConstants<>+2848(SB), Y2
+	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+2592(SB), Y1
+	VMOVUPS vectorConstants<>+2880(SB), Y2
 	SUBQ    $0x08, AX
 
 pairs:
@@ -11928,8 +11924,8 @@ TEXT ·softsignAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+2848(SB), Y0
-	VMOVUPS vectorConstants<>+3840(SB), Y1
+	VMOVUPS vectorConstants<>+2880(SB), Y0
+	VMOVUPS vectorConstants<>+3872(SB), Y1
 	SUBQ    $0x08, AX
 
 pairs:
@@ -11968,8 +11964,8 @@ TEXT ·softsignGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
-	VMOVUPS vectorConstants<>+8416(SB), Y1
+	VMOVUPS vectorConstants<>+7712(SB), Y0
+	VMOVUPS vectorConstants<>+8448(SB), Y1
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y2
@@ -12001,9 +11997,9 @@ TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+3296(SB), Y0
+	VMOVUPS vectorConstants<>+3328(SB), Y0
 	VMOVUPS vectorConstants<>+0(SB), Y1
-	VMOVUPS vectorConstants<>+3136(SB), Y2
+	VMOVUPS vectorConstants<>+3168(SB), Y2
 	SUBQ    $0x08, AX
 
 pairs:
@@ -12048,10 +12044,10 @@ TEXT ·hardswishGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7872(SB), Y0
-	VMOVUPS vectorConstants<>+7200(SB), Y1
-	VMOVUPS vectorConstants<>+9056(SB), Y2
-	VMOVUPS vectorConstants<>+5760(SB), Y3
+	VMOVUPS vectorConstants<>+7904(SB), Y0
+	VMOVUPS vectorConstants<>+7232(SB), Y1
+	VMOVUPS vectorConstants<>+9088(SB), Y2
+	VMOVUPS vectorConstants<>+5792(SB), Y3
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y4
@@ -12089,9 +12085,9 @@ TEXT ·hardsigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+8(FP), CX
 	MOVQ    a+16(FP), DX
 	XORQ    BX, BX
-	VMOVUPS vectorConstants<>+3296(SB), Y0
+	VMOVUPS vectorConstants<>+3328(SB), Y0
 	VMOVUPS vectorConstants<>+0(SB), Y1
-	VMOVUPS vectorConstants<>+3136(SB), Y2
+	VMOVUPS vectorConstants<>+3168(SB), Y2
 	SUBQ    $0x08, AX
 
 pairs:
@@ -12133,9 +12129,9 @@ TEXT ·hardsigmoidGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+5312(SB), Y0
-	VMOVUPS vectorConstants<>+3136(SB), Y1
-	VMOVUPS vectorConstants<>+3296(SB), Y2
+	VMOVUPS vectorConstants<>+5344(SB), Y0
+	VMOVUPS vectorConstants<>+3168(SB), Y1
+	VMOVUPS vectorConstants<>+3328(SB), Y2
 	VMOVUPS vectorConstants<>+0(SB), Y3
 	SUBQ    $0x08, AX
 
@@ -12487,7 +12483,7 @@ TEXT ·hardshrinkAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    s+40(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+3904(SB), Y0
 	VMOVUPS vectorConstants<>+0(SB), Y1
 	SUBQ    $0x08, AX
 
@@ -12537,7 +12533,7 @@ TEXT ·hardshrinkGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    b+24(FP), BX
 	MOVQ    s+40(FP), SI
 	XORQ    DI, DI
-	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+3904(SB), Y0
 	VMOVUPS vectorConstants<>+0(SB), Y1
 	SUBQ    $0x08, AX
 
@@ -12589,7 +12585,7 @@ TEXT ·softshrinkAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    s+40(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+3872(SB), Y0
+	VMOVUPS vectorConstants<>+3904(SB), Y0
 	VMOVUPS vectorConstants<>+0(SB), Y1
 	SUBQ    $0x08, AX
 
@@ -12647,7 +12643,7 @@ TEXT ·log2GradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7392(SB), Y0
+	VMOVUPS vectorConstants<>+7424(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12676,7 +12672,7 @@ TEXT ·log10GradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7808(SB), Y0
+	VMOVUPS vectorConstants<>+7840(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12705,7 +12701,7 @@ TEXT ·exp2GradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7392(SB), Y0
+	VMOVUPS vectorConstants<>+7424(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12734,7 +12730,7 @@ TEXT ·tanGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12765,7 +12761,7 @@ TEXT ·asinGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12800,8 +12796,8 @@ TEXT ·acosGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+8448(SB), Y0
-	VMOVUPS vectorConstants<>+7680(SB), Y1
+	VMOVUPS vectorConstants<>+8480(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y1
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y2
@@ -12838,7 +12834,7 @@ TEXT ·atanGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12869,7 +12865,7 @@ TEXT ·asinhGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12902,8 +12898,8 @@ TEXT ·acoshGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
-	VMOVUPS vectorConstants<>+8416(SB), Y1
+	VMOVUPS vectorConstants<>+7712(SB), Y0
+	VMOVUPS vectorConstants<>+8448(SB), Y1
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y2
@@ -12940,7 +12936,7 @@ TEXT ·atanhGradAVX2(SB), NOSPLIT, $0-48
 	MOVQ    a+16(FP), DX
 	MOVQ    b+24(FP), BX
 	XORQ    SI, SI
-	VMOVUPS vectorConstants<>+7680(SB), Y0
+	VMOVUPS vectorConstants<>+7712(SB), Y0
 
 loop:
 	VCVTPS2PD  (DX)(SI*4), Y1
@@ -12976,70 +12972,70 @@ TEXT ·expFloat64AVX2(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS      (DX)(BX*8), Y0
 	VMOVUPS      32(DX)(BX*8), Y1
-	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMOVUPS      vectorConstants<>+9248(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMOVUPS      vectorConstants<>+9248(SB), Y2
 	VMAXPD       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+8128(SB), Y2
+	VMOVUPS      vectorConstants<>+8160(SB), Y2
 	VMINPD       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+8128(SB), Y2
+	VMOVUPS      vectorConstants<>+8160(SB), Y2
 	VMINPD       Y1, Y2, Y1
-	VMULPD       vectorConstants<>+7712(SB), Y0, Y2
-	VMULPD       vectorConstants<>+7712(SB), Y1, Y3
+	VMULPD       vectorConstants<>+7744(SB), Y0, Y2
+	VMULPD       vectorConstants<>+7744(SB), Y1, Y3
 	VROUNDPD     $0x08, Y2, Y2
 	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD vectorConstants<>+7360(SB), Y2, Y0
-	VFNMADD231PD vectorConstants<>+7360(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+7392(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+7392(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+5984(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+5984(SB), Y3, Y5
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
-	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y0
-	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+6016(SB), Y6
-	VFMADD231PD  vectorConstants<>+5984(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+6016(SB), Y7
-	VFMADD231PD  vectorConstants<>+5984(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6048(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6048(SB), Y5, Y7
+	VFNMADD231PD vectorConstants<>+5984(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+5984(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+6048(SB), Y6
+	VFMADD231PD  vectorConstants<>+6016(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+6048(SB), Y7
+	VFMADD231PD  vectorConstants<>+6016(SB), Y5, Y7
 	VFMADD213PD  vectorConstants<>+6080(SB), Y4, Y6
 	VFMADD213PD  vectorConstants<>+6080(SB), Y5, Y7
 	VFMADD213PD  vectorConstants<>+6112(SB), Y4, Y6
 	VFMADD213PD  vectorConstants<>+6112(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6176(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6176(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6336(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6336(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6464(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6592(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6592(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6880(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6880(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+7200(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+7200(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6144(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6144(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6208(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6208(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6368(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6368(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6496(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6496(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6624(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6624(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6912(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6912(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+7232(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+7232(SB), Y5, Y7
 	VMULPD       Y4, Y4, Y8
 	VMULPD       Y5, Y5, Y9
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y9, Y1
 	VADDPD       Y0, Y4, Y0
 	VADDPD       Y1, Y5, Y1
-	VMULPD       vectorConstants<>+7200(SB), Y2, Y4
-	VMULPD       vectorConstants<>+7200(SB), Y3, Y5
+	VMULPD       vectorConstants<>+7232(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7232(SB), Y3, Y5
 	VROUNDPD     $0x09, Y4, Y4
 	VROUNDPD     $0x09, Y5, Y5
-	VADDPD       vectorConstants<>+8256(SB), Y4, Y6
-	VADDPD       vectorConstants<>+8256(SB), Y5, Y7
+	VADDPD       vectorConstants<>+8288(SB), Y4, Y6
+	VADDPD       vectorConstants<>+8288(SB), Y5, Y7
 	VPSLLQ       $0x34, Y6, Y6
 	VPSLLQ       $0x34, Y7, Y7
 	VFMADD213PD  Y6, Y6, Y0
 	VFMADD213PD  Y7, Y7, Y1
 	VSUBPD       Y4, Y2, Y2
 	VSUBPD       Y5, Y3, Y3
-	VADDPD       vectorConstants<>+8256(SB), Y2, Y2
-	VADDPD       vectorConstants<>+8256(SB), Y3, Y3
+	VADDPD       vectorConstants<>+8288(SB), Y2, Y2
+	VADDPD       vectorConstants<>+8288(SB), Y3, Y3
 	VPSLLQ       $0x34, Y2, Y2
 	VPSLLQ       $0x34, Y3, Y3
 	VMULPD       Y2, Y0, Y0
@@ -13063,70 +13059,70 @@ TEXT ·expm1Float64AVX2(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS      (DX)(BX*8), Y0
 	VMOVUPS      32(DX)(BX*8), Y1
-	VMOVUPS      vectorConstants<>+9120(SB), Y2
+	VMOVUPS      vectorConstants<>+9152(SB), Y2
 	VMAXPD       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+9120(SB), Y3
+	VMOVUPS      vectorConstants<>+9152(SB), Y3
 	VMAXPD       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+8128(SB), Y4
+	VMOVUPS      vectorConstants<>+8160(SB), Y4
 	VMINPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+8128(SB), Y4
+	VMOVUPS      vectorConstants<>+8160(SB), Y4
 	VMINPD       Y3, Y4, Y3
-	VMULPD       vectorConstants<>+7712(SB), Y2, Y4
-	VMULPD       vectorConstants<>+7712(SB), Y3, Y5
+	VMULPD       vectorConstants<>+7744(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7744(SB), Y3, Y5
 	VROUNDPD     $0x08, Y4, Y4
 	VROUNDPD     $0x08, Y5, Y5
-	VFNMADD231PD vectorConstants<>+7360(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+7360(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+7392(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+7392(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5984(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y7
+	VFNMADD231PD vectorConstants<>+5984(SB), Y5, Y7
 	VSUBPD       Y6, Y2, Y2
 	VSUBPD       Y7, Y3, Y3
-	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+6016(SB), Y8
-	VFMADD231PD  vectorConstants<>+5984(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+6016(SB), Y9
-	VFMADD231PD  vectorConstants<>+5984(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6048(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6048(SB), Y7, Y9
+	VFNMADD231PD vectorConstants<>+5984(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5984(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+6048(SB), Y8
+	VFMADD231PD  vectorConstants<>+6016(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+6048(SB), Y9
+	VFMADD231PD  vectorConstants<>+6016(SB), Y7, Y9
 	VFMADD213PD  vectorConstants<>+6080(SB), Y6, Y8
 	VFMADD213PD  vectorConstants<>+6080(SB), Y7, Y9
 	VFMADD213PD  vectorConstants<>+6112(SB), Y6, Y8
 	VFMADD213PD  vectorConstants<>+6112(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6176(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6176(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6336(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6336(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6464(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6464(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6592(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6592(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6880(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6880(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+7200(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+7200(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6144(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6144(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6208(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6208(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6368(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6368(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6496(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6496(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6624(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6624(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6912(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6912(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+7232(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+7232(SB), Y7, Y9
 	VMULPD       Y6, Y6, Y10
 	VMULPD       Y7, Y7, Y11
 	VFMADD231PD  Y8, Y10, Y2
 	VFMADD231PD  Y9, Y11, Y3
 	VADDPD       Y2, Y6, Y2
 	VADDPD       Y3, Y7, Y3
-	VSUBPD       vectorConstants<>+7680(SB), Y4, Y4
-	VSUBPD       vectorConstants<>+7680(SB), Y5, Y5
-	VADDPD       vectorConstants<>+8256(SB), Y4, Y4
-	VADDPD       vectorConstants<>+8256(SB), Y5, Y5
+	VSUBPD       vectorConstants<>+7712(SB), Y4, Y4
+	VSUBPD       vectorConstants<>+7712(SB), Y5, Y5
+	VADDPD       vectorConstants<>+8288(SB), Y4, Y4
+	VADDPD       vectorConstants<>+8288(SB), Y5, Y5
 	VPSLLQ       $0x34, Y4, Y4
 	VPSLLQ       $0x34, Y5, Y5
-	VSUBPD       vectorConstants<>+7200(SB), Y4, Y6
-	VSUBPD       vectorConstants<>+7200(SB), Y5, Y7
+	VSUBPD       vectorConstants<>+7232(SB), Y4, Y6
+	VSUBPD       vectorConstants<>+7232(SB), Y5, Y7
 	VFMADD231PD  Y4, Y2, Y6
 	VFMADD231PD  Y5, Y3, Y7
-	VANDPS       vectorConstants<>+8416(SB), Y0, Y2
-	VANDPS       vectorConstants<>+8416(SB), Y1, Y3
-	VCMPPD       $0x11, vectorConstants<>+5888(SB), Y2, Y2
-	VCMPPD       $0x11, vectorConstants<>+5888(SB), Y3, Y3
+	VANDPS       vectorConstants<>+8448(SB), Y0, Y2
+	VANDPS       vectorConstants<>+8448(SB), Y1, Y3
+	VCMPPD       $0x11, vectorConstants<>+5920(SB), Y2, Y2
+	VCMPPD       $0x11, vectorConstants<>+5920(SB), Y3, Y3
 	VADDPD       Y6, Y6, Y4
 	VADDPD       Y7, Y7, Y5
 	VBLENDVPD    Y2, Y0, Y4, Y0
@@ -13150,72 +13146,72 @@ TEXT ·logFloat64AVX2(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS     (DX)(BX*8), Y0
 	VMOVUPS     32(DX)(BX*8), Y1
-	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y0, Y2
-	VCMPPD      $0x11, vectorConstants<>+5856(SB), Y1, Y3
-	VMULPD      vectorConstants<>+8288(SB), Y0, Y4
-	VMULPD      vectorConstants<>+8288(SB), Y1, Y5
+	VCMPPD      $0x11, vectorConstants<>+5888(SB), Y0, Y2
+	VCMPPD      $0x11, vectorConstants<>+5888(SB), Y1, Y3
+	VMULPD      vectorConstants<>+8320(SB), Y0, Y4
+	VMULPD      vectorConstants<>+8320(SB), Y1, Y5
 	VBLENDVPD   Y2, Y4, Y0, Y4
 	VBLENDVPD   Y3, Y5, Y1, Y5
-	VPSUBQ      vectorConstants<>+7488(SB), Y4, Y6
-	VPSUBQ      vectorConstants<>+7488(SB), Y5, Y7
-	VPADDQ      vectorConstants<>+7776(SB), Y6, Y6
-	VPADDQ      vectorConstants<>+7776(SB), Y7, Y7
+	VPSUBQ      vectorConstants<>+7520(SB), Y4, Y6
+	VPSUBQ      vectorConstants<>+7520(SB), Y5, Y7
+	VPADDQ      vectorConstants<>+7808(SB), Y6, Y6
+	VPADDQ      vectorConstants<>+7808(SB), Y7, Y7
 	VPSRLQ      $0x34, Y6, Y6
 	VPSRLQ      $0x34, Y7, Y7
-	VPSUBQ      vectorConstants<>+5824(SB), Y6, Y8
-	VPSUBQ      vectorConstants<>+5824(SB), Y7, Y9
+	VPSUBQ      vectorConstants<>+5856(SB), Y6, Y8
+	VPSUBQ      vectorConstants<>+5856(SB), Y7, Y9
 	VPSLLQ      $0x34, Y8, Y8
 	VPSLLQ      $0x34, Y9, Y9
-	VORPS       vectorConstants<>+8160(SB), Y6, Y6
-	VORPS       vectorConstants<>+8160(SB), Y7, Y7
-	VSUBPD      vectorConstants<>+8192(SB), Y6, Y6
-	VSUBPD      vectorConstants<>+8192(SB), Y7, Y7
+	VORPS       vectorConstants<>+8192(SB), Y6, Y6
+	VORPS       vectorConstants<>+8192(SB), Y7, Y7
+	VSUBPD      vectorConstants<>+8224(SB), Y6, Y6
+	VSUBPD      vectorConstants<>+8224(SB), Y7, Y7
 	VPSUBQ      Y8, Y4, Y4
 	VPSUBQ      Y9, Y5, Y5
-	VSUBPD      vectorConstants<>+7680(SB), Y4, Y4
-	VSUBPD      vectorConstants<>+7680(SB), Y5, Y5
-	VANDPS      vectorConstants<>+8064(SB), Y2, Y2
-	VANDPS      vectorConstants<>+8064(SB), Y3, Y3
+	VSUBPD      vectorConstants<>+7712(SB), Y4, Y4
+	VSUBPD      vectorConstants<>+7712(SB), Y5, Y5
+	VANDPS      vectorConstants<>+8096(SB), Y2, Y2
+	VANDPS      vectorConstants<>+8096(SB), Y3, Y3
 	VSUBPD      Y2, Y6, Y2
 	VSUBPD      Y3, Y7, Y3
-	VADDPD      vectorConstants<>+7776(SB), Y4, Y6
-	VADDPD      vectorConstants<>+7776(SB), Y5, Y7
+	VADDPD      vectorConstants<>+7808(SB), Y4, Y6
+	VADDPD      vectorConstants<>+7808(SB), Y5, Y7
 	VDIVPD      Y6, Y4, Y6
 	VDIVPD      Y7, Y5, Y7
 	VMULPD      Y6, Y6, Y8
 	VMULPD      Y7, Y7, Y9
-	VMOVUPS     vectorConstants<>+6752(SB), Y10
-	VFMADD231PD vectorConstants<>+6784(SB), Y8, Y10
-	VMOVUPS     vectorConstants<>+6752(SB), Y11
-	VFMADD231PD vectorConstants<>+6784(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6816(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6816(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+6912(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+6912(SB), Y9, Y11
+	VMOVUPS     vectorConstants<>+6784(SB), Y10
+	VFMADD231PD vectorConstants<>+6816(SB), Y8, Y10
+	VMOVUPS     vectorConstants<>+6784(SB), Y11
+	VFMADD231PD vectorConstants<>+6816(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6848(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6848(SB), Y9, Y11
 	VFMADD213PD vectorConstants<>+6944(SB), Y8, Y10
 	VFMADD213PD vectorConstants<>+6944(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7040(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7040(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7136(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7136(SB), Y9, Y11
-	VFMADD213PD vectorConstants<>+7328(SB), Y8, Y10
-	VFMADD213PD vectorConstants<>+7328(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+6976(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+6976(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7072(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7072(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7168(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7168(SB), Y9, Y11
+	VFMADD213PD vectorConstants<>+7360(SB), Y8, Y10
+	VFMADD213PD vectorConstants<>+7360(SB), Y9, Y11
 	VMULPD      Y10, Y8, Y8
 	VMULPD      Y11, Y9, Y9
 	VMULPD      Y4, Y4, Y10
 	VMULPD      Y5, Y5, Y11
-	VMULPD      vectorConstants<>+7200(SB), Y10, Y10
-	VMULPD      vectorConstants<>+7200(SB), Y11, Y11
+	VMULPD      vectorConstants<>+7232(SB), Y10, Y10
+	VMULPD      vectorConstants<>+7232(SB), Y11, Y11
 	VADDPD      Y8, Y10, Y8
 	VADDPD      Y9, Y11, Y9
-	VMULPD      vectorConstants<>+5952(SB), Y2, Y12
-	VMULPD      vectorConstants<>+5952(SB), Y3, Y13
+	VMULPD      vectorConstants<>+5984(SB), Y2, Y12
+	VMULPD      vectorConstants<>+5984(SB), Y3, Y13
 	VFMADD231PD Y8, Y6, Y12
 	VFMADD231PD Y9, Y7, Y13
 	VSUBPD      Y10, Y12, Y6
 	VSUBPD      Y11, Y13, Y7
-	VMULPD      vectorConstants<>+7360(SB), Y2, Y2
-	VMULPD      vectorConstants<>+7360(SB), Y3, Y3
+	VMULPD      vectorConstants<>+7392(SB), Y2, Y2
+	VMULPD      vectorConstants<>+7392(SB), Y3, Y3
 	VADDPD      Y4, Y2, Y8
 	VADDPD      Y5, Y3, Y9
 	VSUBPD      Y2, Y8, Y2
@@ -13226,18 +13222,18 @@ loop:
 	VADDPD      Y7, Y3, Y3
 	VADDPD      Y2, Y8, Y2
 	VADDPD      Y3, Y9, Y3
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y0, Y4
-	VCMPPD      $0x11, vectorConstants<>+8352(SB), Y1, Y5
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y0, Y4
+	VCMPPD      $0x11, vectorConstants<>+8384(SB), Y1, Y5
 	VBLENDVPD   Y4, Y2, Y0, Y2
 	VBLENDVPD   Y5, Y3, Y1, Y3
-	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y0, Y4
-	VCMPPD      $0x11, vectorConstants<>+5760(SB), Y1, Y5
-	VBLENDVPD   Y4, vectorConstants<>+8384(SB), Y2, Y2
-	VBLENDVPD   Y5, vectorConstants<>+8384(SB), Y3, Y3
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y0, Y0
-	VCMPPD      $0x00, vectorConstants<>+5760(SB), Y1, Y1
-	VBLENDVPD   Y0, vectorConstants<>+9248(SB), Y2, Y0
-	VBLENDVPD   Y1, vectorConstants<>+9248(SB), Y3, Y1
+	VCMPPD      $0x11, vectorConstants<>+5792(SB), Y0, Y4
+	VCMPPD      $0x11, vectorConstants<>+5792(SB), Y1, Y5
+	VBLENDVPD   Y4, vectorConstants<>+8416(SB), Y2, Y2
+	VBLENDVPD   Y5, vectorConstants<>+8416(SB), Y3, Y3
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y0, Y0
+	VCMPPD      $0x00, vectorConstants<>+5792(SB), Y1, Y1
+	VBLENDVPD   Y0, vectorConstants<>+9280(SB), Y2, Y0
+	VBLENDVPD   Y1, vectorConstants<>+9280(SB), Y3, Y1
 	VMOVUPS     Y0, (CX)(BX*8)
 	VMOVUPS     Y1, 32(CX)(BX*8)
 	ADDQ        $0x08, BX
@@ -13255,49 +13251,49 @@ TEXT ·log1pFloat64AVX2(SB), NOSPLIT, $0-48
 	XORQ BX, BX
 
 loop:
-	VMOVUPS      vectorConstants<>+7680(SB), Y0
+	VMOVUPS      vectorConstants<>+7712(SB), Y0
 	VADDPD       (DX)(BX*8), Y0, Y0
-	VMOVUPS      vectorConstants<>+7680(SB), Y1
+	VMOVUPS      vectorConstants<>+7712(SB), Y1
 	VADDPD       32(DX)(BX*8), Y1, Y1
 	VMOVUPS      (DX)(BX*8), Y2
-	VMINPD       vectorConstants<>+7680(SB), Y2, Y2
+	VMINPD       vectorConstants<>+7712(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*8), Y3
-	VMINPD       vectorConstants<>+7680(SB), Y3, Y3
+	VMINPD       vectorConstants<>+7712(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*8), Y4
-	VMAXPD       vectorConstants<>+7680(SB), Y4, Y4
+	VMAXPD       vectorConstants<>+7712(SB), Y4, Y4
 	VMOVUPS      32(DX)(BX*8), Y5
-	VMAXPD       vectorConstants<>+7680(SB), Y5, Y5
+	VMAXPD       vectorConstants<>+7712(SB), Y5, Y5
 	VSUBPD       Y4, Y0, Y4
 	VSUBPD       Y5, Y1, Y5
 	VSUBPD       Y4, Y2, Y2
 	VSUBPD       Y5, Y3, Y3
-	VPSUBQ       vectorConstants<>+7488(SB), Y0, Y4
-	VPSUBQ       vectorConstants<>+7488(SB), Y1, Y5
-	VPADDQ       vectorConstants<>+7776(SB), Y4, Y4
-	VPADDQ       vectorConstants<>+7776(SB), Y5, Y5
+	VPSUBQ       vectorConstants<>+7520(SB), Y0, Y4
+	VPSUBQ       vectorConstants<>+7520(SB), Y1, Y5
+	VPADDQ       vectorConstants<>+7808(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+7808(SB), Y5, Y5
 	VPSRLQ       $0x34, Y4, Y4
 	VPSRLQ       $0x34, Y5, Y5
-	VPSUBQ       vectorConstants<>+5824(SB), Y4, Y6
-	VPSUBQ       vectorConstants<>+5824(SB), Y5, Y7
+	VPSUBQ       vectorConstants<>+5856(SB), Y4, Y6
+	VPSUBQ       vectorConstants<>+5856(SB), Y5, Y7
 	VPSLLQ       $0x34, Y6, Y6
 	VPSLLQ       $0x34, Y7, Y7
-	VORPS        vectorConstants<>+8160(SB), Y4, Y4
-	VORPS        vectorConstants<>+8160(SB), Y5, Y5
-	VSUBPD       vectorConstants<>+8192(SB), Y4, Y4
-	VSUBPD       vectorConstants<>+8192(SB), Y5, Y5
+	VORPS        vectorConstants<>+8192(SB), Y4, Y4
+	VORPS        vectorConstants<>+8192(SB), Y5, Y5
+	VSUBPD       vectorConstants<>+8224(SB), Y4, Y4
+	VSUBPD       vectorConstants<>+8224(SB), Y5, Y5
 	VPSUBQ       Y6, Y0, Y8
 	VPSUBQ       Y7, Y1, Y9
-	VSUBPD       vectorConstants<>+7680(SB), Y8, Y8
-	VSUBPD       vectorConstants<>+7680(SB), Y9, Y9
-	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VSUBPD       vectorConstants<>+7712(SB), Y8, Y8
+	VSUBPD       vectorConstants<>+7712(SB), Y9, Y9
+	VMOVUPS      vectorConstants<>+7712(SB), Y10
 	VPSUBQ       Y6, Y10, Y6
-	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VMOVUPS      vectorConstants<>+7712(SB), Y10
 	VPSUBQ       Y7, Y10, Y7
-	VCMPPD       $0x11, vectorConstants<>+8320(SB), Y0, Y0
-	VCMPPD       $0x11, vectorConstants<>+8320(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+5760(SB), Y10
+	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y0, Y0
+	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+5792(SB), Y10
 	VBLENDVPD    Y0, Y6, Y10, Y0
-	VMOVUPS      vectorConstants<>+5760(SB), Y6
+	VMOVUPS      vectorConstants<>+5792(SB), Y6
 	VBLENDVPD    Y1, Y7, Y6, Y1
 	VMOVUPS      Y8, Y6
 	VFMADD231PD  Y0, Y2, Y6
@@ -13309,46 +13305,46 @@ loop:
 	VFMADD231PD  Y1, Y3, Y9
 	VFNMADD213PD Y8, Y6, Y8
 	VFNMADD213PD Y9, Y7, Y9
-	VADDPD       vectorConstants<>+7776(SB), Y6, Y0
-	VADDPD       vectorConstants<>+7776(SB), Y7, Y1
+	VADDPD       vectorConstants<>+7808(SB), Y6, Y0
+	VADDPD       vectorConstants<>+7808(SB), Y7, Y1
 	VDIVPD       Y0, Y6, Y0
 	VDIVPD       Y1, Y7, Y1
 	VMULPD       Y0, Y0, Y2
 	VMULPD       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+6752(SB), Y10
-	VFMADD231PD  vectorConstants<>+6784(SB), Y2, Y10
-	VMOVUPS      vectorConstants<>+6752(SB), Y11
-	VFMADD231PD  vectorConstants<>+6784(SB), Y3, Y11
-	VFMADD213PD  vectorConstants<>+6816(SB), Y2, Y10
-	VFMADD213PD  vectorConstants<>+6816(SB), Y3, Y11
-	VFMADD213PD  vectorConstants<>+6912(SB), Y2, Y10
-	VFMADD213PD  vectorConstants<>+6912(SB), Y3, Y11
+	VMOVUPS      vectorConstants<>+6784(SB), Y10
+	VFMADD231PD  vectorConstants<>+6816(SB), Y2, Y10
+	VMOVUPS      vectorConstants<>+6784(SB), Y11
+	VFMADD231PD  vectorConstants<>+6816(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+6848(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+6848(SB), Y3, Y11
 	VFMADD213PD  vectorConstants<>+6944(SB), Y2, Y10
 	VFMADD213PD  vectorConstants<>+6944(SB), Y3, Y11
-	VFMADD213PD  vectorConstants<>+7040(SB), Y2, Y10
-	VFMADD213PD  vectorConstants<>+7040(SB), Y3, Y11
-	VFMADD213PD  vectorConstants<>+7136(SB), Y2, Y10
-	VFMADD213PD  vectorConstants<>+7136(SB), Y3, Y11
-	VFMADD213PD  vectorConstants<>+7328(SB), Y2, Y10
-	VFMADD213PD  vectorConstants<>+7328(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+6976(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+6976(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7072(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7072(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7168(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7168(SB), Y3, Y11
+	VFMADD213PD  vectorConstants<>+7360(SB), Y2, Y10
+	VFMADD213PD  vectorConstants<>+7360(SB), Y3, Y11
 	VMULPD       Y10, Y2, Y2
 	VMULPD       Y11, Y3, Y3
 	VMULPD       Y6, Y6, Y10
 	VMULPD       Y7, Y7, Y11
-	VMULPD       vectorConstants<>+7200(SB), Y10, Y10
-	VMULPD       vectorConstants<>+7200(SB), Y11, Y11
+	VMULPD       vectorConstants<>+7232(SB), Y10, Y10
+	VMULPD       vectorConstants<>+7232(SB), Y11, Y11
 	VADDPD       Y2, Y10, Y2
 	VADDPD       Y3, Y11, Y3
-	VMULPD       vectorConstants<>+5952(SB), Y4, Y12
-	VMULPD       vectorConstants<>+5952(SB), Y5, Y13
+	VMULPD       vectorConstants<>+5984(SB), Y4, Y12
+	VMULPD       vectorConstants<>+5984(SB), Y5, Y13
 	VFMADD231PD  Y2, Y0, Y12
 	VFMADD231PD  Y3, Y1, Y13
 	VADDPD       Y8, Y12, Y0
 	VADDPD       Y9, Y13, Y1
 	VSUBPD       Y10, Y0, Y0
 	VSUBPD       Y11, Y1, Y1
-	VMULPD       vectorConstants<>+7360(SB), Y4, Y2
-	VMULPD       vectorConstants<>+7360(SB), Y5, Y3
+	VMULPD       vectorConstants<>+7392(SB), Y4, Y2
+	VMULPD       vectorConstants<>+7392(SB), Y5, Y3
 	VADDPD       Y6, Y2, Y4
 	VADDPD       Y7, Y3, Y5
 	VSUBPD       Y2, Y4, Y2
@@ -13360,28 +13356,28 @@ loop:
 	VADDPD       Y0, Y4, Y0
 	VADDPD       Y1, Y5, Y1
 	VMOVUPS      (DX)(BX*8), Y2
-	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y2, Y2
+	VCMPPD       $0x11, vectorConstants<>+8384(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*8), Y3
-	VCMPPD       $0x11, vectorConstants<>+8352(SB), Y3, Y3
+	VCMPPD       $0x11, vectorConstants<>+8384(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*8), Y4
 	VBLENDVPD    Y2, Y0, Y4, Y0
 	VMOVUPS      32(DX)(BX*8), Y2
 	VBLENDVPD    Y3, Y1, Y2, Y1
 	VMOVUPS      (DX)(BX*8), Y2
-	VCMPPD       $0x11, vectorConstants<>+8960(SB), Y2, Y2
+	VCMPPD       $0x11, vectorConstants<>+8992(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*8), Y3
-	VCMPPD       $0x11, vectorConstants<>+8960(SB), Y3, Y3
-	VBLENDVPD    Y2, vectorConstants<>+8384(SB), Y0, Y0
-	VBLENDVPD    Y3, vectorConstants<>+8384(SB), Y1, Y1
+	VCMPPD       $0x11, vectorConstants<>+8992(SB), Y3, Y3
+	VBLENDVPD    Y2, vectorConstants<>+8416(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+8416(SB), Y1, Y1
 	VMOVUPS      (DX)(BX*8), Y2
-	VCMPPD       $0x00, vectorConstants<>+8960(SB), Y2, Y2
+	VCMPPD       $0x00, vectorConstants<>+8992(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*8), Y3
-	VCMPPD       $0x00, vectorConstants<>+8960(SB), Y3, Y3
-	VBLENDVPD    Y2, vectorConstants<>+9248(SB), Y0, Y0
-	VBLENDVPD    Y3, vectorConstants<>+9248(SB), Y1, Y1
-	VMOVUPS      vectorConstants<>+8448(SB), Y2
+	VCMPPD       $0x00, vectorConstants<>+8992(SB), Y3, Y3
+	VBLENDVPD    Y2, vectorConstants<>+9280(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+9280(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+8480(SB), Y2
 	VANDPS       (DX)(BX*8), Y2, Y2
-	VMOVUPS      vectorConstants<>+8448(SB), Y3
+	VMOVUPS      vectorConstants<>+8480(SB), Y3
 	VANDPS       32(DX)(BX*8), Y3, Y3
 	VORPS        Y2, Y0, Y0
 	VORPS        Y3, Y1, Y1
@@ -13404,50 +13400,50 @@ TEXT ·tanhFloat64AVX2(SB), NOSPLIT, $0-48
 loop:
 	VMOVUPS      (DX)(BX*8), Y0
 	VMOVUPS      32(DX)(BX*8), Y1
-	VANDPS       vectorConstants<>+8416(SB), Y0, Y2
-	VANDPS       vectorConstants<>+8416(SB), Y1, Y3
-	VMOVUPS      vectorConstants<>+8032(SB), Y4
+	VANDPS       vectorConstants<>+8448(SB), Y0, Y2
+	VANDPS       vectorConstants<>+8448(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+8064(SB), Y4
 	VMINPD       Y2, Y4, Y2
-	VMOVUPS      vectorConstants<>+8032(SB), Y4
+	VMOVUPS      vectorConstants<>+8064(SB), Y4
 	VMINPD       Y3, Y4, Y3
 	VADDPD       Y2, Y2, Y2
 	VADDPD       Y3, Y3, Y3
-	VMULPD       vectorConstants<>+7712(SB), Y2, Y4
-	VMULPD       vectorConstants<>+7712(SB), Y3, Y5
+	VMULPD       vectorConstants<>+7744(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7744(SB), Y3, Y5
 	VROUNDPD     $0x08, Y4, Y4
 	VROUNDPD     $0x08, Y5, Y5
-	VFNMADD231PD vectorConstants<>+7360(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+7360(SB), Y5, Y3
+	VFNMADD231PD vectorConstants<>+7392(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+7392(SB), Y5, Y3
 	VMOVUPS      Y2, Y6
-	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y6
+	VFNMADD231PD vectorConstants<>+5984(SB), Y4, Y6
 	VMOVUPS      Y3, Y7
-	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y7
+	VFNMADD231PD vectorConstants<>+5984(SB), Y5, Y7
 	VSUBPD       Y6, Y2, Y2
 	VSUBPD       Y7, Y3, Y3
-	VFNMADD231PD vectorConstants<>+5952(SB), Y4, Y2
-	VFNMADD231PD vectorConstants<>+5952(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+6016(SB), Y8
-	VFMADD231PD  vectorConstants<>+5984(SB), Y6, Y8
-	VMOVUPS      vectorConstants<>+6016(SB), Y9
-	VFMADD231PD  vectorConstants<>+5984(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6048(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6048(SB), Y7, Y9
+	VFNMADD231PD vectorConstants<>+5984(SB), Y4, Y2
+	VFNMADD231PD vectorConstants<>+5984(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+6048(SB), Y8
+	VFMADD231PD  vectorConstants<>+6016(SB), Y6, Y8
+	VMOVUPS      vectorConstants<>+6048(SB), Y9
+	VFMADD231PD  vectorConstants<>+6016(SB), Y7, Y9
 	VFMADD213PD  vectorConstants<>+6080(SB), Y6, Y8
 	VFMADD213PD  vectorConstants<>+6080(SB), Y7, Y9
 	VFMADD213PD  vectorConstants<>+6112(SB), Y6, Y8
 	VFMADD213PD  vectorConstants<>+6112(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6176(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6176(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6336(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6336(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6464(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6464(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6592(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6592(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+6880(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+6880(SB), Y7, Y9
-	VFMADD213PD  vectorConstants<>+7200(SB), Y6, Y8
-	VFMADD213PD  vectorConstants<>+7200(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6144(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6144(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6208(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6208(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6368(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6368(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6496(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6496(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6624(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6624(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+6912(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+6912(SB), Y7, Y9
+	VFMADD213PD  vectorConstants<>+7232(SB), Y6, Y8
+	VFMADD213PD  vectorConstants<>+7232(SB), Y7, Y9
 	VMULPD       Y6, Y6, Y10
 	VMULPD       Y7, Y7, Y11
 	VFMADD231PD  Y8, Y10, Y2
@@ -13458,12 +13454,12 @@ loop:
 	VSUBPD       Y7, Y9, Y7
 	VSUBPD       Y6, Y2, Y2
 	VSUBPD       Y7, Y3, Y3
-	VADDPD       vectorConstants<>+8256(SB), Y4, Y4
-	VADDPD       vectorConstants<>+8256(SB), Y5, Y5
+	VADDPD       vectorConstants<>+8288(SB), Y4, Y4
+	VADDPD       vectorConstants<>+8288(SB), Y5, Y5
 	VPSLLQ       $0x34, Y4, Y4
 	VPSLLQ       $0x34, Y5, Y5
-	VSUBPD       vectorConstants<>+7680(SB), Y4, Y6
-	VSUBPD       vectorConstants<>+7680(SB), Y5, Y7
+	VSUBPD       vectorConstants<>+7712(SB), Y4, Y6
+	VSUBPD       vectorConstants<>+7712(SB), Y5, Y7
 	VMOVUPS      Y6, Y10
 	VFMADD231PD  Y4, Y8, Y10
 	VMOVUPS      Y7, Y11
@@ -13474,11 +13470,11 @@ loop:
 	VFMADD231PD  Y5, Y9, Y7
 	VFMADD231PD  Y4, Y2, Y6
 	VFMADD231PD  Y5, Y3, Y7
-	VMINPD       vectorConstants<>+7776(SB), Y10, Y2
-	VMINPD       vectorConstants<>+7776(SB), Y11, Y3
-	VMOVUPS      vectorConstants<>+7776(SB), Y4
+	VMINPD       vectorConstants<>+7808(SB), Y10, Y2
+	VMINPD       vectorConstants<>+7808(SB), Y11, Y3
+	VMOVUPS      vectorConstants<>+7808(SB), Y4
 	VMAXPD       Y10, Y4, Y4
-	VMOVUPS      vectorConstants<>+7776(SB), Y5
+	VMOVUPS      vectorConstants<>+7808(SB), Y5
 	VMAXPD       Y11, Y5, Y5
 	VADDPD       Y2, Y4, Y8
 	VADDPD       Y3, Y5, Y9
@@ -13488,9 +13484,9 @@ loop:
 	VSUBPD       Y5, Y3, Y3
 	VADDPD       Y6, Y2, Y2
 	VADDPD       Y7, Y3, Y3
-	VMOVUPS      vectorConstants<>+7680(SB), Y4
+	VMOVUPS      vectorConstants<>+7712(SB), Y4
 	VDIVPD       Y8, Y4, Y4
-	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VMOVUPS      vectorConstants<>+7712(SB), Y5
 	VDIVPD       Y9, Y5, Y5
 	VMULPD       Y4, Y10, Y12
 	VMULPD       Y5, Y11, Y13
@@ -13502,8 +13498,8 @@ loop:
 	VFNMADD231PD Y3, Y13, Y7
 	VFMADD231PD  Y4, Y6, Y12
 	VFMADD231PD  Y5, Y7, Y13
-	VANDPS       vectorConstants<>+8448(SB), Y0, Y0
-	VANDPS       vectorConstants<>+8448(SB), Y1, Y1
+	VANDPS       vectorConstants<>+8480(SB), Y0, Y0
+	VANDPS       vectorConstants<>+8480(SB), Y1, Y1
 	VORPS        Y0, Y12, Y0
 	VORPS        Y1, Y13, Y1
 	VMOVUPS      Y0, (CX)(BX*8)
@@ -13523,50 +13519,50 @@ TEXT ·sigmoidFloat64AVX2(SB), NOSPLIT, $0-48
 	XORQ BX, BX
 
 loop:
-	VMOVUPS      vectorConstants<>+8448(SB), Y0
+	VMOVUPS      vectorConstants<>+8480(SB), Y0
 	VORPS        (DX)(BX*8), Y0, Y0
-	VMOVUPS      vectorConstants<>+8448(SB), Y1
+	VMOVUPS      vectorConstants<>+8480(SB), Y1
 	VORPS        32(DX)(BX*8), Y1, Y1
-	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMOVUPS      vectorConstants<>+9248(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VMOVUPS      vectorConstants<>+9216(SB), Y2
+	VMOVUPS      vectorConstants<>+9248(SB), Y2
 	VMAXPD       Y1, Y2, Y1
-	VMULPD       vectorConstants<>+7712(SB), Y0, Y2
-	VMULPD       vectorConstants<>+7712(SB), Y1, Y3
+	VMULPD       vectorConstants<>+7744(SB), Y0, Y2
+	VMULPD       vectorConstants<>+7744(SB), Y1, Y3
 	VROUNDPD     $0x08, Y2, Y2
 	VROUNDPD     $0x08, Y3, Y3
-	VFNMADD231PD vectorConstants<>+7360(SB), Y2, Y0
-	VFNMADD231PD vectorConstants<>+7360(SB), Y3, Y1
+	VFNMADD231PD vectorConstants<>+7392(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+7392(SB), Y3, Y1
 	VMOVUPS      Y0, Y4
-	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y4
+	VFNMADD231PD vectorConstants<>+5984(SB), Y2, Y4
 	VMOVUPS      Y1, Y5
-	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y5
+	VFNMADD231PD vectorConstants<>+5984(SB), Y3, Y5
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
-	VFNMADD231PD vectorConstants<>+5952(SB), Y2, Y0
-	VFNMADD231PD vectorConstants<>+5952(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+6016(SB), Y6
-	VFMADD231PD  vectorConstants<>+5984(SB), Y4, Y6
-	VMOVUPS      vectorConstants<>+6016(SB), Y7
-	VFMADD231PD  vectorConstants<>+5984(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6048(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6048(SB), Y5, Y7
+	VFNMADD231PD vectorConstants<>+5984(SB), Y2, Y0
+	VFNMADD231PD vectorConstants<>+5984(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+6048(SB), Y6
+	VFMADD231PD  vectorConstants<>+6016(SB), Y4, Y6
+	VMOVUPS      vectorConstants<>+6048(SB), Y7
+	VFMADD231PD  vectorConstants<>+6016(SB), Y5, Y7
 	VFMADD213PD  vectorConstants<>+6080(SB), Y4, Y6
 	VFMADD213PD  vectorConstants<>+6080(SB), Y5, Y7
 	VFMADD213PD  vectorConstants<>+6112(SB), Y4, Y6
 	VFMADD213PD  vectorConstants<>+6112(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6176(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6176(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6336(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6336(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6464(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6464(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6592(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6592(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+6880(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+6880(SB), Y5, Y7
-	VFMADD213PD  vectorConstants<>+7200(SB), Y4, Y6
-	VFMADD213PD  vectorConstants<>+7200(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6144(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6144(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6208(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6208(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6368(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6368(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6496(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6496(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6624(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6624(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+6912(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+6912(SB), Y5, Y7
+	VFMADD213PD  vectorConstants<>+7232(SB), Y4, Y6
+	VFMADD213PD  vectorConstants<>+7232(SB), Y5, Y7
 	VMULPD       Y4, Y4, Y8
 	VMULPD       Y5, Y5, Y9
 	VFMADD231PD  Y6, Y8, Y0
@@ -13577,12 +13573,12 @@ loop:
 	VSUBPD       Y5, Y7, Y5
 	VSUBPD       Y4, Y0, Y0
 	VSUBPD       Y5, Y1, Y1
-	VMULPD       vectorConstants<>+7200(SB), Y2, Y4
-	VMULPD       vectorConstants<>+7200(SB), Y3, Y5
+	VMULPD       vectorConstants<>+7232(SB), Y2, Y4
+	VMULPD       vectorConstants<>+7232(SB), Y3, Y5
 	VROUNDPD     $0x09, Y4, Y4
 	VROUNDPD     $0x09, Y5, Y5
-	VADDPD       vectorConstants<>+8256(SB), Y4, Y8
-	VADDPD       vectorConstants<>+8256(SB), Y5, Y9
+	VADDPD       vectorConstants<>+8288(SB), Y4, Y8
+	VADDPD       vectorConstants<>+8288(SB), Y5, Y9
 	VPSLLQ       $0x34, Y8, Y8
 	VPSLLQ       $0x34, Y9, Y9
 	VMOVUPS      Y8, Y10
@@ -13599,37 +13595,37 @@ loop:
 	VFMADD231PD  Y9, Y1, Y13
 	VSUBPD       Y4, Y2, Y0
 	VSUBPD       Y5, Y3, Y1
-	VADDPD       vectorConstants<>+8256(SB), Y0, Y0
-	VADDPD       vectorConstants<>+8256(SB), Y1, Y1
+	VADDPD       vectorConstants<>+8288(SB), Y0, Y0
+	VADDPD       vectorConstants<>+8288(SB), Y1, Y1
 	VPSLLQ       $0x34, Y0, Y0
 	VPSLLQ       $0x34, Y1, Y1
-	VMOVUPS      vectorConstants<>+7680(SB), Y2
+	VMOVUPS      vectorConstants<>+7712(SB), Y2
 	VFMADD231PD  Y0, Y10, Y2
-	VMOVUPS      vectorConstants<>+7680(SB), Y3
+	VMOVUPS      vectorConstants<>+7712(SB), Y3
 	VFMADD231PD  Y1, Y11, Y3
-	VMOVUPS      vectorConstants<>+7680(SB), Y4
+	VMOVUPS      vectorConstants<>+7712(SB), Y4
 	VSUBPD       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VMOVUPS      vectorConstants<>+7712(SB), Y5
 	VSUBPD       Y3, Y5, Y5
 	VFMADD231PD  Y0, Y10, Y4
 	VFMADD231PD  Y1, Y11, Y5
 	VFMADD231PD  Y0, Y12, Y4
 	VFMADD231PD  Y1, Y13, Y5
 	VMOVUPS      (DX)(BX*8), Y6
-	VMOVUPS      vectorConstants<>+7680(SB), Y7
+	VMOVUPS      vectorConstants<>+7712(SB), Y7
 	VBLENDVPD    Y6, Y10, Y7, Y6
 	VMOVUPS      32(DX)(BX*8), Y7
-	VMOVUPS      vectorConstants<>+7680(SB), Y8
+	VMOVUPS      vectorConstants<>+7712(SB), Y8
 	VBLENDVPD    Y7, Y11, Y8, Y7
 	VMOVUPS      (DX)(BX*8), Y8
-	VMOVUPS      vectorConstants<>+5760(SB), Y9
+	VMOVUPS      vectorConstants<>+5792(SB), Y9
 	VBLENDVPD    Y8, Y12, Y9, Y8
 	VMOVUPS      32(DX)(BX*8), Y9
-	VMOVUPS      vectorConstants<>+5760(SB), Y10
+	VMOVUPS      vectorConstants<>+5792(SB), Y10
 	VBLENDVPD    Y9, Y13, Y10, Y9
-	VMOVUPS      vectorConstants<>+7680(SB), Y10
+	VMOVUPS      vectorConstants<>+7712(SB), Y10
 	VDIVPD       Y2, Y10, Y10
-	VMOVUPS      vectorConstants<>+7680(SB), Y11
+	VMOVUPS      vectorConstants<>+7712(SB), Y11
 	VDIVPD       Y3, Y11, Y11
 	VMULPD       Y10, Y6, Y12
 	VMULPD       Y11, Y7, Y13
@@ -13642,17 +13638,17 @@ loop:
 	VFMADD231PD  Y10, Y2, Y12
 	VFMADD231PD  Y11, Y3, Y13
 	VMOVUPS      (DX)(BX*8), Y2
-	VCMPPD       $0x11, vectorConstants<>+9184(SB), Y2, Y2
+	VCMPPD       $0x11, vectorConstants<>+9216(SB), Y2, Y2
 	VMOVUPS      32(DX)(BX*8), Y3
-	VCMPPD       $0x11, vectorConstants<>+9184(SB), Y3, Y3
+	VCMPPD       $0x11, vectorConstants<>+9216(SB), Y3, Y3
 	VMOVUPS      (DX)(BX*8), Y4
-	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VMOVUPS      vectorConstants<>+7712(SB), Y5
 	VBLENDVPD    Y4, Y0, Y5, Y0
 	VMOVUPS      32(DX)(BX*8), Y4
-	VMOVUPS      vectorConstants<>+7680(SB), Y5
+	VMOVUPS      vectorConstants<>+7712(SB), Y5
 	VBLENDVPD    Y4, Y1, Y5, Y1
-	VBLENDVPD    Y2, vectorConstants<>+5760(SB), Y0, Y0
-	VBLENDVPD    Y3, vectorConstants<>+5760(SB), Y1, Y1
+	VBLENDVPD    Y2, vectorConstants<>+5792(SB), Y0, Y0
+	VBLENDVPD    Y3, vectorConstants<>+5792(SB), Y1, Y1
 	VMULPD       Y0, Y12, Y0
 	VMULPD       Y1, Y13, Y1
 	VMOVUPS      Y0, (CX)(BX*8)

@@ -88,9 +88,9 @@ func (p *program) scaledDecay(x *node) *node {
 // scaledExp is 2^64*exp(a+low) for a from -110 to 0, with an error of one unit.
 func (p *program) scaledExp(a, low *node) *node {
 	n, r := p.reduced(a)
+	r = p.plus(r, low)
 	e := p.plus(p.fma(p.times(r, r), p.expTail(r), r), p.value(1))
-	e = p.fma(low, e, e)
-	return p.times(e, p.asNumber(p.left(p.plus(p.toInteger(n), p.whole(64+127)), 23)))
+	return p.asNumber(p.plus(p.asInteger(e), p.left(p.plus(p.toInteger(n), p.whole(64)), 23))) // times 2^(n+64): sums have ports of their own
 }
 
 // decayed is exp(-|x|) as one number.

@@ -32,9 +32,8 @@ func (p *program) tailFactor(a *node, k float64, c ...float64) *node {
 	return p.times(p.polynomial(q, c...), t)
 }
 
-// normalTail is the normal distribution function at -|x| and exp(-x*x/2), both times 2^64; NaN stays. The first is 0 at infinity.
-func (p *program) normalTail(x *node) (tail, gauss *node) {
-	a := p.magnitude(x)
+// normalTail is the normal distribution function at -a and exp(-a*a/2), both times 2^64, for an a that is not negative; NaN stays. The first is 0 at infinity.
+func (p *program) normalTail(a *node) (tail, gauss *node) {
 	factor := p.tailFactor(a, 2.5, .7066566348075867, -.43369200825691223, .13198696076869965, .009235905483365059, -.01638605445623398,
 		-.001600928488187492, .0025234294589608908, .0006843517767265439, -.0003110263787675649, -.000157357266289182)
 	b := p.least(p.value(14.6), a)
@@ -54,16 +53,15 @@ func (p *program) erfc(x *node) *node {
 	return p.pick(p.compare(less, x, p.value(0)), p.minus(p.value(2), v), v)
 }
 
-// gelu is x*tail, or x*(1-tail) where x is positive.
+// gelu is max(x, 0) - |x|*tail: NaN at -infinity, where the tail is 0.
 func (p *program) gelu(x *node) *node {
-	tail, _ := p.normalTail(x)
-	one, scale := p.value(1), p.value(0x1p-64)
-	y := p.times(x, p.choose(x, tail, p.fnma(tail, scale, one)))
-	return p.times(y, p.choose(x, scale, one))
+	a := p.magnitude(p.least(p.value(14.6), x)) // beyond which the tail counts for nothing
+	tail, _ := p.normalTail(a)
+	return p.fnma(p.times(a, tail), p.value(0x1p-64), p.most(p.value(0), x))
 }
 
 func (p *program) geluSlope(x *node) *node {
-	tail, gauss := p.normalTail(x)
+	tail, gauss := p.normalTail(p.magnitude(x))
 	scale := p.value(0x1p-64)
 	tail = p.times(tail, scale)
 	of := p.choose(x, tail, p.minus(p.value(1), tail))
