@@ -28,7 +28,7 @@
 // A backward pass of a graph in which Run has run nothing reduces nothing. It is refused where it has a gradient for a parameter of the model, which would be this rank's alone, before it begins and a hook is called: outside of NoSync, where ZeRO 0 adds it up as any other.
 //
 // A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
-// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.
+// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do. Ranks that come to models of one communicator in another order have a comm.ErrMismatch with the numbers of both, in the order of Data, where the group compares calls, as a loopback does; where it does not, models of the same shapes get each other's gradients.
 //
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
@@ -90,6 +90,7 @@
 //	run.go         a forward pass                              pass.go       a backward pass
 //	take.go        the gradients that it comes to              reduce.go     and their reduction
 //	buckets.go     which buckets they are in                   layout.go     arithmetic: where in buckets and shards
+//	several.go     several models on one communicator
 //	shared.go      what others are told of shared gradients    cleared.go    ZeroGrad while they are in buckets
 //	collective.go  tensors as buffers                          streams.go    which streams wait for which
 //	shard.go       ZeRO 1 and 2                                limits.go     what ranks that clip agree on

@@ -18,6 +18,9 @@ type DataParallel struct {
 	comm  comm.Comm
 	set   settings
 
+	among  *onComm // the models of the Comm; nil before the ranks have agreed, and after Close
+	number int64   // of this one there
+
 	exec tensor.Exec // of the parameters
 	side tensor.Exec // the stream of the collectives, and the same allocator
 
