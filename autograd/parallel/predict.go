@@ -97,6 +97,9 @@ func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...O
 
 // predicted is the layout that Data would make.
 func (d *DataParallel) predicted(entries []entry) ([]flat, error) {
+	if err := d.checkUnits("Predict"); err != nil {
+		return nil, err
+	}
 	if d.set.stage < 3 {
 		return bucketed(entries, reversed(len(entries)), d.set.first, d.set.rest, d.set.stage > 0), nil
 	}

@@ -88,6 +88,15 @@ func (d *DataParallel) unitList(op string) ([]unit, error) {
 	return units, nil
 }
 
+// checkUnits refuses what Units has given where the stage makes no units of it, so that a program with the stage as a flag hears of it with any.
+func (d *DataParallel) checkUnits(op string) error {
+	if d.set.stage == 3 || len(d.set.units) == 0 {
+		return nil
+	}
+	_, err := d.unitList(op)
+	return err
+}
+
 // partsOf are the parts of a module, with what is in lists and other modules that are not run as one in their place.
 func partsOf(m nn.Module) []nn.Module {
 	var all []nn.Module
