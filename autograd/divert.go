@@ -32,6 +32,8 @@ type Sharding struct {
 	Instead string        // of the model's own: where its gradients go, which never come to Grad
 	Part    string        // of a part: whose it is
 	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
+	Away    func() string // of the model's own: where its value is while it has none, in place of what Put was told; nil for that
+	Version func() uint32 // of the model's own, whose value comes and goes: counts the changes of it; nil where it stays
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Refuses func() string // why SetGrad is refused, "" if it is not; nil for never
 	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
@@ -141,8 +143,19 @@ func Away(_ training.Key, p *Parameter) string {
 	if p == nil {
 		return ""
 	}
-	return p.away
+	return p.whereAway()
 }
+
+// whereAway is where p's value is while Put has left it without one, "" of others.
+func (p *Parameter) whereAway() string {
+	if p.away == "" || p.sharding == nil || p.sharding.Away == nil {
+		return p.away
+	}
+	return p.sharding.Away()
+}
+
+// comesAndGoes reports whether p has its value for a time only, which is another tensor each time.
+func (p *Parameter) comesAndGoes() bool { return p.sharding != nil && p.sharding.Version != nil }
 
 // Forget releases the value that g has of a parameter whose value goes away, and reports whether there was one that gradients flow to. Gradients still
 // reach the parameter; a later use takes the value that it has then.

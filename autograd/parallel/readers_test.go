@@ -65,7 +65,7 @@ func TestWhole_IsWhereTheModelIsCopied(t *testing.T) {
 						if stage == 0 {
 							require.NoError(r.t, outside)
 						} else {
-							require.ErrorContains(r.t, outside, "in Whole")
+							require.ErrorContains(r.t, outside, "call it in Whole")
 						}
 						require.NoError(r.t, d.Whole(func() error { return read(c, m, made) }))
 						if err := c.evaluate(); err != nil {

@@ -170,8 +170,19 @@ func (d *DataParallel) keepShard(b *bucket) error {
 	return d.cut(b)
 }
 
-// away is where a parameter's value is.
-const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; name a module in which all its uses are in Units; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+// away is where a parameter's value is while a pass is under way.
+const away = "its value is sharded (ZeRO 3), and whole only from where the forward pass of its unit begins within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; what is used before its unit runs is of another one: name a module in which all its uses are in Units, or leave the module that has it out of them; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+
+// beside is where it is while none is.
+const beside = "call DataParallel.Forward in place of the model's, or what uses it in Run: its value is sharded (ZeRO 3), and whole only there and in Whole; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+
+// whereAway says which of the two it is.
+func (d *DataParallel) whereAway() string {
+	if d.forward || d.underWay() {
+		return away
+	}
+	return beside
+}
 
 // lost is where it is after Close.
 const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"
