@@ -252,6 +252,9 @@ func (g *Graph) refused(err error) error {
 type ModuleWatcher interface {
 	Enter(g *Graph, m Located) error
 	Leave(g *Graph, m Located)
+	// Repeat is called before the function of a checkpoint runs once more, in g, with the parameters whose values come and go (Sharding.Version) that it has used and that were there when it had run at first: those of modules
+	// around it, which do not begin again. What it returns is called when the function has run. An error is that of the backward pass.
+	Repeat(g *Graph, used []*Parameter) (done func(), err error)
 }
 
 // WatchModules tells w of the modules whose forward passes begin in f, also when a checkpoint repeats them.

@@ -71,6 +71,7 @@ type param struct {
 	expected int  // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
 	learned  int  // uses in the pass that expected is of
 	arrived  int  // in this pass
+	finished bool // in this pass: as many have arrived as were expected
 	kept     bool // the bucket has something of it
 	carried  bool // that of earlier passes too
 	due      bool // while parameters get their sums: it has not got its own, or this rank's part of it

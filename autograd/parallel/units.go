@@ -35,8 +35,11 @@ func (d *DataParallel) arrangeUnits() error {
 	if err := d.mayShard("Data", d.flats(), entries, d.comm.Size()); err != nil {
 		return err
 	}
-	d.byModule = map[autograd.Located][]*bucket{}
+	d.byModule, d.holders = map[autograd.Located][]*bucket{}, map[*autograd.Parameter]*bucket{}
 	for _, b := range d.buckets {
+		for _, q := range b.params {
+			d.holders[q.p] = b
+		}
 		if b.unit == 0 {
 			d.root = append(d.root, b)
 		} else {
