@@ -267,12 +267,12 @@ func WatchModules(_ training.Key, g *Graph, w ModuleWatcher, f func() *Variable)
 	return f()
 }
 
-// WatchParameters tells use of the parameters that f takes into the graph, each time it does, also in the function of a checkpoint.
-func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter), f func() *Variable) *Variable {
+// WatchParameters tells use of the parameters that f takes into the graph, each time before it does, also in the function of a checkpoint. An error of use is the graph's.
+func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter) error, f func() *Variable) *Variable {
 	if g == nil || f == nil {
 		return g.without("WatchParameters")
 	}
-	defer func(before func(p *Parameter)) { g.uses = before }(g.uses)
+	defer func(before func(p *Parameter) error) { g.uses = before }(g.uses)
 	g.uses = use
 	return f()
 }

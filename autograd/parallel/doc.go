@@ -58,7 +58,7 @@
 // what all ranks have updated, by a step or whatever else has written to a part; Whole does for other readers, and for who loads values into the model. In the ordinary loop all know when that is; in evaluations
 // that follow each other, and in Whole, the ranks ask by one number whether a part has changed since. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
 // when its scope ends; operations have saved their place, not their memory, and backward gathers them again, until the last of their gradients has come. Meanwhile the next unit is on its way. So
-// two units are whole at a time. A checkpoint in a unit has it gathered when its function runs again. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
+// two units are whole at a time. A checkpoint in a unit has it gathered when its function runs again; a parameter that is read by the model itself when its unit has run is gathered again too, and stays until the forward pass has ended. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
 // MasterWeights. Hooks for saved tensors (autograd.SavedTensorHooks) do not see what is saved inside Run then.
 //
 // # Errors

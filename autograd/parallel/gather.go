@@ -27,6 +27,7 @@ type gathering struct {
 	forward  bool      // Run is under way
 	runs     *autograd.Graph
 	holders  map[*autograd.Parameter]*bucket
+	lent     []*bucket // that have been gathered again for a use outside of their units, until the forward pass has ended
 }
 
 // gather makes a bucket's parameters whole, on the communication stream, if they are not.
@@ -142,7 +143,10 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 	}
 	d.forward, d.walked, d.runs = true, nil, g
 	defer func() {
-		d.forward, d.runs = false, nil
+		for _, b := range d.lent {
+			d.leave(g, b)
+		}
+		d.forward, d.runs, d.lent = false, nil, nil
 		if !g.GradEnabled() || g.Err() != nil {
 			d.vacate(g)
 		}
@@ -251,6 +255,20 @@ func (w watcher) Repeat(g *autograd.Graph, used []*autograd.Parameter) (done fun
 		opened = append(opened, b)
 	}
 	return done, nil
+}
+
+// lend gathers the unit of a parameter once more that the forward pass uses when the unit has run, as a model that multiplies by the weight of its embedding in the end. Until that pass has ended it stays, as nobody says when it was used last. What is used before its unit runs is an error, as is
+// what no module tells of: it would be whole in all passes, and nobody would know.
+func (d *DataParallel) lend(p *autograd.Parameter) error {
+	b := d.holders[p]
+	if b == nil || b.installed || !d.forward || !slices.Contains(d.walked, b) {
+		return nil
+	}
+	if err := d.enter(b); err != nil {
+		return d.fatal("Run", err)
+	}
+	d.lent = append(d.lent, b)
+	return nil
 }
 
 // packer keeps of what operations save the place in a unit's array instead of the memory.

@@ -44,7 +44,7 @@ func TestUnits_OfAnotherModelAreRefused(t *testing.T) {
 	requireNothingKept(t, all)
 }
 
-// borrower uses a weight of one of its layers by itself.
+// borrower uses a weight of one of its layers by itself, before that has run.
 type borrower struct {
 	nn.Base
 	A, B *nn.LinearLayer
@@ -52,7 +52,7 @@ type borrower struct {
 
 func (m *borrower) Forward(x *autograd.Variable) *autograd.Variable {
 	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return m.B.Forward(m.A.Forward(x)).MatMul(g.Param(m.A.Weight))
+		return m.B.Forward(m.A.Forward(x).MatMul(g.Param(m.B.Weight)))
 	})
 }
 
@@ -65,8 +65,10 @@ func TestZeRO3_AParameterOutsideOfItsUnitIsToldTheRemedy(t *testing.T) {
 	}
 	err := pass(func(*borrower) []parallel.Option { return nil })
 	require.ErrorIs(t, err, autograd.ErrNotMaterialized)
-	require.ErrorContains(t, err, "name a module in which all its uses are in Units")
+	require.ErrorContains(t, err, "name a module in which all its uses are in Units, or leave the module that has it out of them")
+	require.NotContains(t, err.Error(), "call DataParallel.Forward")
 	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m)} }))
+	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m.A)} }))
 }
 
 // What a program does with the model's own Forward is the first thing that an error of a value that is away says.
