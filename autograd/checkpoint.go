@@ -58,8 +58,32 @@ type segment struct {
 // usedParameter is a parameter that f used, as it was then.
 type usedParameter struct {
 	p       *Parameter
-	tensor  *tensor.Tensor // the parameter's, which may get another one
+	tensor  *tensor.Tensor // the parameter's, which may get another one; nil if its value has come and gone with f
 	version uint32
+	varies  bool // the value comes and goes
+}
+
+// usedAs is p as it is now, with value v in the graph of f.
+func usedAs(p *Parameter, v *Variable) usedParameter {
+	if p.comesAndGoes() {
+		return usedParameter{p, p.Tensor(), p.sharding.Version(), true}
+	}
+	return usedParameter{p, p.Tensor(), v.tensor().Version(), false}
+}
+
+// changed reports whether p has another value than then, and the version of it now.
+func (u *usedParameter) changed() (now uint32, changed bool) {
+	t := u.p.Tensor()
+	switch {
+	case u.varies && !u.p.comesAndGoes(): // it stays now, or has gone for good, which its use tells
+		return u.version, false
+	case u.varies:
+		now = u.p.sharding.Version()
+		return now, now != u.version
+	case t == nil:
+		return 0, true
+	}
+	return t.Version(), t != u.tensor || t.Version() != u.version
 }
 
 const checkpointName = "checkpoint"
@@ -115,15 +139,12 @@ func checkpointForward(n *node) ([]*tensor.Tensor, error) {
 // gradients, and dies with this function.
 func checkpointGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	s := n.arg.(*segment)
-	if err := s.intact(n); err != nil {
-		return nil, err
-	}
 	gen := tensor.NewGenerator(0)
 	gen.SetState(s.random)
 	sub := n.g.child(gen, s.caster, false)
 	sub.saving, sub.watcher, sub.around, sub.again = s.saving, s.watcher, n.around(), true
 	defer sub.Release()
-	leaves, outs, err := s.run(sub, n, (*node).savedInput)
+	leaves, outs, err := s.repeat(sub, n)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +171,27 @@ func checkpointGrad(n *node, gs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		}
 	}
 	return gradientsOf(n, leaves)
+}
+
+// repeat is the second run.
+func (s *segment) repeat(sub *Graph, n *node) (leaves, outs []*Variable, err error) {
+	if err := s.intact(n); err != nil {
+		return nil, nil, err
+	}
+	var around []*Parameter
+	for _, u := range s.params {
+		if u.varies && u.tensor != nil {
+			around = append(around, u.p)
+		}
+	}
+	if s.watcher != nil && len(around) > 0 {
+		done, err := s.watcher.Repeat(sub, around)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer done()
+	}
+	return s.run(sub, n, (*node).savedInput)
 }
 
 // repeated refuses results that are not of the shapes and types of n's own.
@@ -213,9 +255,14 @@ func (n *node) versions() []uint32 {
 // note remembers the parameters that f used, and those of checkpoints within.
 func (s *segment) note(sub *Graph) {
 	s.params = sub.used
+	for i := range s.params {
+		if u := &s.params[i]; u.varies { // it may have gone since
+			u.tensor = u.p.Tensor()
+		}
+	}
 	for p, leaf := range sub.params {
-		if p.requiresGrad && leaf.v.Alive() {
-			s.params = append(s.params, usedParameter{p, p.Tensor(), leaf.v.tensor().Version()})
+		if p.comesAndGoes() || p.requiresGrad && leaf.v.Alive() {
+			s.params = append(s.params, usedAs(p, leaf.v))
 		}
 	}
 }
@@ -223,16 +270,17 @@ func (s *segment) note(sub *Graph) {
 // intact refuses a second run with other parameters than the first one had.
 func (s *segment) intact(n *node) error {
 	for _, u := range s.params {
-		t := u.p.Tensor()
-		if t != nil && t == u.tensor && t.Version() == u.version {
+		now, changed := u.changed()
+		if !changed {
 			continue
 		}
-		if t == nil && u.p.away != "" {
+		t := u.p.Tensor()
+		if t == nil && u.p.away != "" && !u.varies {
 			return u.p.missing()
 		}
-		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: "used within the function", Parameter: u.p.name, Expected: u.version}
+		e := &ModifiedError{Op: n.op.name, Module: n.host.path(), Site: n.where(), Saved: "used within the function", Parameter: u.p.name, Expected: u.version, Version: now}
 		if t != nil {
-			e.Operand, e.Version, e.Changed = Operand{t.DType(), t.Shape().Clone()}, t.Version(), siteOf(t.LastChange())
+			e.Operand, e.Changed = Operand{t.DType(), t.Shape().Clone()}, siteOf(t.LastChange())
 		}
 		return e
 	}

@@ -7,10 +7,10 @@ import "github.com/cistern-ml/cistern/tensor"
 // and what Await has noted of it. Of one whose value ranks share out (autograd/parallel), and that is not here whole, there is no clone: that is an error.
 func (p *Parameter) Clone() (*Parameter, error) {
 	switch {
-	case p == nil, p.away != "":
-		return nil, p.missingFor("Clone")
 	case p.behind() != "":
 		return nil, &tensor.ValueError{Op: "Clone", Detail: p.behind()}
+	case p == nil, p.away != "":
+		return nil, p.missingFor("Clone")
 	}
 	q := &Parameter{name: p.name, shape: p.shape.Clone(), init: p.init, requiresGrad: p.requiresGrad, wrong: p.wrong, awaits: p.awaits, computed: p.computed}
 	t := p.Tensor()

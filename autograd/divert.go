@@ -32,6 +32,8 @@ type Sharding struct {
 	Instead string        // of the model's own: where its gradients go, which never come to Grad
 	Part    string        // of a part: whose it is
 	Behind  func() string // of the model's own: why its value is not that of the last update; nil for never
+	Away    func() string // of the model's own: where its value is while it has none, in place of what Put was told; nil for that
+	Version func() uint32 // of the model's own, whose value comes and goes: counts the changes of it; nil where it stays
 	Waiting func() string // of a part: why Grad does not have all that it will have; nil for never
 	Refuses func() string // why SetGrad is refused, "" if it is not; nil for never
 	Cleared func()        // what else ZeroGrad and Release release; nil for nothing
@@ -141,8 +143,19 @@ func Away(_ training.Key, p *Parameter) string {
 	if p == nil {
 		return ""
 	}
-	return p.away
+	return p.whereAway()
 }
+
+// whereAway is where p's value is while Put has left it without one, "" of others.
+func (p *Parameter) whereAway() string {
+	if p.away == "" || p.sharding == nil || p.sharding.Away == nil {
+		return p.away
+	}
+	return p.sharding.Away()
+}
+
+// comesAndGoes reports whether p has its value for a time only, which is another tensor each time.
+func (p *Parameter) comesAndGoes() bool { return p.sharding != nil && p.sharding.Version != nil }
 
 // Forget releases the value that g has of a parameter whose value goes away, and reports whether there was one that gradients flow to. Gradients still
 // reach the parameter; a later use takes the value that it has then.
@@ -239,6 +252,9 @@ func (g *Graph) refused(err error) error {
 type ModuleWatcher interface {
 	Enter(g *Graph, m Located) error
 	Leave(g *Graph, m Located)
+	// Repeat is called before the function of a checkpoint runs once more, in g, with the parameters whose values come and go (Sharding.Version) that it has used and that were there when it had run at first: those of modules
+	// around it, which do not begin again. What it returns is called when the function has run. An error is that of the backward pass.
+	Repeat(g *Graph, used []*Parameter) (done func(), err error)
 }
 
 // WatchModules tells w of the modules whose forward passes begin in f, also when a checkpoint repeats them.
@@ -251,12 +267,12 @@ func WatchModules(_ training.Key, g *Graph, w ModuleWatcher, f func() *Variable)
 	return f()
 }
 
-// WatchParameters tells use of the parameters that f takes into the graph, each time it does, also in the function of a checkpoint.
-func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter), f func() *Variable) *Variable {
+// WatchParameters tells use of the parameters that f takes into the graph, each time before it does, also in the function of a checkpoint. An error of use is the graph's.
+func WatchParameters(_ training.Key, g *Graph, use func(p *Parameter) error, f func() *Variable) *Variable {
 	if g == nil || f == nil {
 		return g.without("WatchParameters")
 	}
-	defer func(before func(p *Parameter)) { g.uses = before }(g.uses)
+	defer func(before func(p *Parameter) error) { g.uses = before }(g.uses)
 	g.uses = use
 	return f()
 }

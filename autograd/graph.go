@@ -31,9 +31,9 @@ type Graph struct {
 	returning bool    // Grad is under way, which adds to no leaf
 	saving    *saving // hooks for what operations save, nil for none
 
-	watching []PassWatcher      // told of backward passes; see WatchPasses
-	watcher  ModuleWatcher      // nil for none; see WatchModules
-	uses     func(p *Parameter) // told of what Param is called for; see WatchParameters
+	watching []PassWatcher            // told of backward passes; see WatchPasses
+	watcher  ModuleWatcher            // nil for none; see WatchModules
+	uses     func(p *Parameter) error // told of what Param is called for; see WatchParameters
 
 	scope    *scope // the innermost open scope; nil outside of all
 	nodes    uint64 // how many nodes were recorded: the next node's number

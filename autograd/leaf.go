@@ -95,7 +95,9 @@ func (g *Graph) Param(p *Parameter) *Variable {
 		return v
 	}
 	if g.uses != nil {
-		g.uses(p)
+		if err := g.uses(p); err != nil {
+			return g.Refuse("param", err)
+		}
 	}
 	requires := p.RequiresGrad() && !g.inference
 	if leaf, ok := g.params[p]; ok && leaf.v.Alive() && leaf.value == p.value && leaf.requires == requires {

@@ -85,7 +85,7 @@ func (p *Parameter) unset() string {
 	case len(p.computed) > 0:
 		return "it is parametrized: its module computes it from " + excerpt.List(p.computed) + " in each forward pass"
 	case p.away != "":
-		return p.away
+		return p.whereAway()
 	case p.awaits == nil:
 		return ""
 	case p.awaits.path != "":

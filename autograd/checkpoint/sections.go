@@ -89,11 +89,11 @@ func (s module) Save() (Content, error) {
 	}
 	for _, n := range nn.NamedState(s.m) {
 		t := n.Parameter.Tensor()
-		if t == nil {
-			return Content{}, autograd.Missing(training.Key{}, n.Parameter, n.Name, "")
-		}
 		if why := autograd.Behind(training.Key{}, n.Parameter); why != "" {
 			return Content{}, &ArgumentError{Call: "Write", Detail: excerpt.Of(n.Name) + ": " + why}
+		}
+		if t == nil {
+			return Content{}, autograd.Missing(training.Key{}, n.Parameter, n.Name, "")
 		}
 		if c.Tensors[n.Name] != nil {
 			return Content{}, &MismatchError{Detail: "two parameters are called " + excerpt.Of(n.Name)}

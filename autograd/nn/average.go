@@ -138,10 +138,10 @@ func pairsOf(call, what string, average, m Module) ([]pair, error) {
 		switch {
 		case p == nil:
 			return nil, argumentErr(call, "the model has no %s, which the %s has", excerpt.Of(n.Name), what)
-		case p.Tensor() == nil || n.Parameter.Tensor() == nil:
-			return nil, argumentErr(call, "%s has no memory: %s", excerpt.Of(n.Name), cmp.Or(unset(p), unset(n.Parameter), "call To first"))
 		case behind(p) != "":
 			return nil, argumentErr(call, "%s: %s", excerpt.Of(n.Name), behind(p))
+		case p.Tensor() == nil || n.Parameter.Tensor() == nil:
+			return nil, argumentErr(call, "%s has no memory: %s", excerpt.Of(n.Name), cmp.Or(unset(p), unset(n.Parameter), "call To first"))
 		case !p.Shape().Equal(n.Parameter.Shape()):
 			return nil, argumentErr(call, "%s has shape %v in the model and %v in the %s", excerpt.Of(n.Name), p.Shape(), n.Parameter.Shape(), what)
 		}

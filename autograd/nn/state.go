@@ -29,11 +29,11 @@ func Save(w io.Writer, m Module) error {
 	taken := map[string]*autograd.Parameter{}
 	for _, n := range AllNamedState(m) {
 		t := n.Parameter.Tensor()
-		if t == nil {
-			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape(), Detail: unset(n.Parameter)}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
-		}
 		if why := behind(n.Parameter); why != "" {
 			return argumentErr("Save", "%s: %s", excerpt.Of(n.Name), why)
+		}
+		if t == nil {
+			return errors.WithMessage(&autograd.ParameterError{Name: n.Name, Shape: n.Parameter.Shape(), Detail: unset(n.Parameter)}, "nn: Save: "+excerpt.Of(n.Name)+" has no value")
 		}
 		switch before := taken[n.Name]; before {
 		case nil:

@@ -43,8 +43,6 @@ func (d *DataParallel) admitOptions(op string) error {
 		return d.mistake(op, "BucketBytes(%d, %d): both must be positive", s.first, s.rest)
 	case s.master && s.stage == 0:
 		return d.mistake(op, "MasterWeights are for ZeRO 1 to 3")
-	case len(s.units) > 0 && s.stage != 3:
-		return d.mistake(op, "Units are for ZeRO 3, not %d", s.stage)
 	}
 	return nil
 }

@@ -100,6 +100,9 @@ func (d *DataParallel) arrange() error {
 	for _, n := range d.named {
 		d.params = append(d.params, &param{name: n.Name, p: n.Parameter})
 	}
+	if err := d.checkUnits("Data"); err != nil {
+		return err
+	}
 	switch all := reversed(len(d.params)); d.set.stage {
 	case 0:
 		d.bucketBy(all)

@@ -27,6 +27,7 @@ const closedBetween = "the DataParallel was closed between the forward and the b
 
 func (d *DataParallel) end() (err error) {
 	d.closed = true
+	d.retire()
 	if d.side.Stream() != nil {
 		err = d.side.Stream().Synchronize(context.Background())
 	}

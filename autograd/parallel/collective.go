@@ -20,7 +20,7 @@ var key = training.Key{}
 // steps has the norms of many tensors at once.
 var steps = tensor.Steps(key)
 
-// collect enqueues a collective on the communication stream, with the memory of tensors as its buffers, and op as their tag: so ranks that gather different units of one size are told where calls are compared. The caller has put it behind what is on the streams that work on
+// collect enqueues a collective on the communication stream, with the memory of tensors as its buffers, and op as their tag: so ranks that gather different units of one size, or are at different models, are told where calls are compared. The caller has put it behind what is on the streams that work on
 // the tensors (behind), and has those wait for it (ahead) before it releases them. Then their memory is free for whatever comes next at once: were their use
 // recorded instead, it would be so only when the device has come there, and a program that is ahead of its device, as all are, would take new memory for each bucket and unit.
 func (d *DataParallel) collect(op string, do func(s device.Stream, b []comm.Buffer) error, ts ...*tensor.Tensor) error {
@@ -28,9 +28,9 @@ func (d *DataParallel) collect(op string, do func(s device.Stream, b []comm.Buff
 	if err != nil {
 		return d.wrong(op, err)
 	}
-	buffers := make([]comm.Buffer, len(ts))
+	tag, buffers := d.tag(op), make([]comm.Buffer, len(ts))
 	for i, t := range ts {
-		buffers[i] = comm.Buffer{Ptr: at[i], Count: t.Len(), Type: t.DType(), Tag: op}
+		buffers[i] = comm.Buffer{Ptr: at[i], Count: t.Len(), Type: t.DType(), Tag: tag}
 	}
 	err = do(d.side.Stream(), buffers) // asynchronous: its own error comes with the next wait for the stream
 	runtime.KeepAlive(ts)

@@ -28,7 +28,7 @@
 // A backward pass of a graph in which Run has run nothing reduces nothing. It is refused where it has a gradient for a parameter of the model, which would be this rank's alone, before it begins and a hook is called: outside of NoSync, where ZeRO 0 adds it up as any other.
 //
 // A graph may have the forward passes of several models, as those of a GAN. A backward pass concerns those that it reaches, which are the same on all ranks; the others wait for the one that reaches them, or are dropped with the graph. With FindUnused
-// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do.
+// every backward pass of the graph concerns the model, as a rank may reach none of its parameters where others do. Ranks that come to models of one communicator in another order have a comm.ErrMismatch with the numbers of both, in the order of Data, where the group compares calls, as a loopback does; where it does not, models of the same shapes get each other's gradients.
 //
 // NoSync adds gradients up without sending. ClipGradNorm clips by the norm over all ranks, ClipGradNormAsync without waiting for the device; with ZeRO 0, optim's do the same, and with ZeRO 1 to 3 they are errors (shared.go). A GradScaler made with amp.AgreedBy(d) leaves a step out on all ranks or
 // on none. Buffers, as the running statistics of batch norms, are rank 0's at each forward pass of training and in evaluations (BroadcastBuffers), and SyncBatchNorm normalises over all ranks.
@@ -58,7 +58,7 @@
 // what all ranks have updated, by a step or whatever else has written to a part; Whole does for other readers, and for who loads values into the model. In the ordinary loop all know when that is; in evaluations
 // that follow each other, and in Whole, the ranks ask by one number whether a part has changed since. With ZeRO 3 a rank has its part alone. The forward pass of a unit (Units) gathers its parameters when it begins, and they are gone
 // when its scope ends; operations have saved their place, not their memory, and backward gathers them again, until the last of their gradients has come. Meanwhile the next unit is on its way. So
-// two units are whole at a time. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
+// two units are whole at a time. A checkpoint in a unit has it gathered when its function runs again; a parameter that is read by the model itself when its unit has run is gathered again too, and stays until the forward pass has ended. A cast that autocast makes of a parameter is an activation, which lives until backward has used it: for the least memory have parameters in half precision, with
 // MasterWeights. Hooks for saved tensors (autograd.SavedTensorHooks) do not see what is saved inside Run then.
 //
 // # Errors
@@ -90,6 +90,7 @@
 //	run.go         a forward pass                              pass.go       a backward pass
 //	take.go        the gradients that it comes to              reduce.go     and their reduction
 //	buckets.go     which buckets they are in                   layout.go     arithmetic: where in buckets and shards
+//	several.go     several models on one communicator
 //	shared.go      what others are told of shared gradients    cleared.go    ZeroGrad while they are in buckets
 //	collective.go  tensors as buffers                          streams.go    which streams wait for which
 //	shard.go       ZeRO 1 and 2                                limits.go     what ranks that clip agree on

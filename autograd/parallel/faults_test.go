@@ -75,47 +75,68 @@ func everyNth(t *testing.T, stride int, run func(t *testing.T, at int64) (reache
 // A rank on which one thing fails ends the others: all have an error, those of the others name it, and nobody keeps memory.
 func failsEverywhere(t *testing.T, stride int, with func(r *rank, n *nth)) {
 	for stage := range 4 {
-		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) {
-			c := small(stage)
-			failed := 0
-			everyNth(t, stride, func(t *testing.T, at int64) bool {
-				all, n := ranks(t, 2), &nth{at: at}
-				caching := []memory.Allocator{all[0].alloc, all[1].alloc}
-				with(all[1], n)
-				errs := together(all, func(r *rank) error { _, err := c.run(r); return err })
-				for i := range all {
-					require.NoError(t, all[i].dev.Synchronize(t.Context()), "call %d", at)
-					require.Zero(t, caching[i].Stats().AllocatedBytes.All.Current, "call %d, rank %d: %v", at, i, errs[1])
-					require.Zero(t, caching[i].Stats().NumDeferredFrees, "call %d, rank %d: %v", at, i, errs[1])
-				}
-				if n.calls.Load() < at {
-					require.NoError(t, errors.Join(errs...))
-					return false
-				}
-				failed++
-				require.ErrorIs(t, errs[1], errInjected, "call %d", at)
-				if errs[0] != nil { // not what only frees, or what comes when the other has done all that it has in common
-					require.ErrorIs(t, errs[0], comm.ErrAborted, "call %d: %v", at, errs[1])
-					require.ErrorContains(t, errs[0], "rank 1", "call %d", at)
-				}
-				return true
-			})
-			require.Greater(t, failed, 5)
-		})
+		t.Run(fmt.Sprint("ZeRO ", stage), func(t *testing.T) { failsIn(t, stride, small(stage), with) })
 	}
 }
 
-func TestData_EveryAllocationThatFailsEndsAllRanks(t *testing.T) {
-	failsEverywhere(t, 23, func(r *rank, n *nth) {
-		r.alloc = poor{r.alloc, n}
-		e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc))
-		require.NoError(t, err)
-		r.exec = e
+// failsIn is that for one training.
+func failsIn(t *testing.T, stride int, c training, with func(r *rank, n *nth)) {
+	t.Helper()
+	failed := 0
+	everyNth(t, stride, func(t *testing.T, at int64) bool {
+		all, n := ranks(t, 2), &nth{at: at}
+		caching := []memory.Allocator{all[0].alloc, all[1].alloc}
+		with(all[1], n)
+		errs := together(all, func(r *rank) error { _, err := c.run(r); return err })
+		for i := range all {
+			require.NoError(t, all[i].dev.Synchronize(t.Context()), "call %d", at)
+			require.Zero(t, caching[i].Stats().AllocatedBytes.All.Current, "call %d, rank %d: %v", at, i, errs[1])
+			require.Zero(t, caching[i].Stats().NumDeferredFrees, "call %d, rank %d: %v", at, i, errs[1])
+		}
+		if n.calls.Load() < at {
+			require.NoError(t, errors.Join(errs...))
+			return false
+		}
+		failed++
+		require.ErrorIs(t, errs[1], errInjected, "call %d", at)
+		if errs[0] != nil { // not what only frees, or what comes when the other has done all that it has in common
+			require.ErrorIs(t, errs[0], comm.ErrAborted, "call %d: %v", at, errs[1])
+			require.ErrorContains(t, errs[0], "rank 1", "call %d", at)
+		}
+		return true
 	})
+	require.Greater(t, failed, 5)
 }
 
-func TestData_EveryCollectiveThatFailsEndsAllRanks(t *testing.T) {
-	failsEverywhere(t, 3, func(r *rank, n *nth) { r.comm = broken(r.comm, n) })
+// poorly makes one of a rank's allocations fail.
+func poorly(r *rank, n *nth) {
+	r.alloc = poor{r.alloc, n}
+	e, err := tensor.On(r.dev, tensor.WithAllocator(r.alloc))
+	require.NoError(r.t, err)
+	r.exec = e
+}
+
+// partly makes one of its collectives fail.
+func partly(r *rank, n *nth) { r.comm = broken(r.comm, n) }
+
+func TestData_EveryAllocationThatFailsEndsAllRanks(t *testing.T) { failsEverywhere(t, 23, poorly) }
+
+func TestData_EveryCollectiveThatFailsEndsAllRanks(t *testing.T) { failsEverywhere(t, 3, partly) }
+
+// So where ZeRO 3 gathers a unit again, for a checkpoint in it and for the model's own use of it.
+func TestZeRO3_WhatFailsInAUnitThatIsGatheredAgainEndsAllRanks(t *testing.T) {
+	c := training{steps: 2, model: func() nn.Layer { return newReading(true) }, options: []parallel.Option{parallel.ZeRO(3)}}
+	if fulltests.Enabled() {
+		c.accumulate = 2
+	}
+	c.defaults()
+	failsIn(t, 17, c, poorly)
+	failsIn(t, 3, c, partly)
+	c.model = func() nn.Layer {
+		return modelOf(newResidual(nn.Checkpointed(feedForward())), nn.Checkpointed(newResidual(nn.Checkpointed(feedForward()))))
+	}
+	failsIn(t, 29, c, poorly)
+	failsIn(t, 5, c, partly)
 }
 
 // frees are the kinds of calls that only frees and waits make, whose failure has nobody to tell: the allocator tries again.

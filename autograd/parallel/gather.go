@@ -26,6 +26,8 @@ type gathering struct {
 	walked   []*bucket // so far in this one
 	forward  bool      // Run is under way
 	runs     *autograd.Graph
+	holders  map[*autograd.Parameter]*bucket
+	lent     []*bucket // that have been gathered again for a use outside of their units, until the forward pass has ended
 }
 
 // gather makes a bucket's parameters whole, on the communication stream, if they are not.
@@ -141,7 +143,10 @@ func (d *DataParallel) runSharded(g *autograd.Graph, f func() *autograd.Variable
 	}
 	d.forward, d.walked, d.runs = true, nil, g
 	defer func() {
-		d.forward, d.runs = false, nil
+		for _, b := range d.lent {
+			d.leave(g, b)
+		}
+		d.forward, d.runs, d.lent = false, nil, nil
 		if !g.GradEnabled() || g.Err() != nil {
 			d.vacate(g)
 		}
@@ -159,8 +164,14 @@ type watcher struct{ d *DataParallel }
 
 // Enter gathers the parameters of a unit, and sends for those of the next.
 func (w watcher) Enter(g *autograd.Graph, m autograd.Located) error {
+	again := w.d.forward && g != w.d.runs && w.d.runs.GradEnabled() // in a checkpoint's graph
+	if again {
+		for _, b := range w.d.buckets { // also units around the checkpoint, whose parameters it may use
+			b.again = b.again || b.open > 0
+		}
+	}
 	for _, b := range w.d.byModule[m] {
-		b.again = w.d.forward && g != w.d.runs && w.d.runs.GradEnabled() // in a checkpoint's graph
+		b.again = again
 		if err := w.d.enter(b); err != nil {
 			return w.d.fatal("Run", err)
 		}
@@ -203,19 +214,61 @@ func (d *DataParallel) prefetchBefore(b *bucket) error {
 
 // Leave takes the parameters of a unit away when its forward pass has ended.
 func (w watcher) Leave(g *autograd.Graph, m autograd.Located) {
+	for _, b := range w.d.byModule[m] {
+		w.d.leave(g, b)
+	}
+}
+
+func (d *DataParallel) leave(g *autograd.Graph, b *bucket) {
+	if b.open == 0 { // Enter has failed
+		return
+	}
+	if b.open--; b.open > 0 {
+		return
+	}
+	d.unplace(g, b)
+	if d.forward {
+		d.free(b) // in backward its nodes come next
+	}
+}
+
+// Repeat gathers the units around a checkpoint that runs once more for backward: their modules do not begin again. In the order of the units, which is that of all ranks.
+func (w watcher) Repeat(g *autograd.Graph, used []*autograd.Parameter) (done func(), err error) {
 	d := w.d
-	for _, b := range d.byModule[m] {
-		if b.open == 0 { // Enter has failed
-			continue
-		}
-		if b.open--; b.open > 0 {
-			continue
-		}
-		d.unplace(g, b)
-		if d.forward {
-			d.free(b) // in backward its nodes come next
+	if d.closed {
+		return nil, d.mistake("Backward", closedBetween)
+	}
+	var opened []*bucket
+	done = func() {
+		for _, b := range opened {
+			d.leave(g, b)
 		}
 	}
+	for _, b := range d.buckets {
+		if b.unit == 0 || !slices.ContainsFunc(used, func(p *autograd.Parameter) bool { return d.holders[p] == b }) {
+			continue
+		}
+		if err := d.enter(b); err != nil {
+			done()
+			return nil, d.wrong("Backward", err)
+		}
+		opened = append(opened, b)
+	}
+	return done, nil
+}
+
+// lend gathers the unit of a parameter once more that the forward pass uses when the unit has run, as a model that multiplies by the weight of its embedding in the end. Until that pass has ended it stays, as nobody says when it was used last. What is used before its unit runs is an error, as is
+// what no module tells of: it would be whole in all passes, and nobody would know.
+func (d *DataParallel) lend(p *autograd.Parameter) error {
+	b := d.holders[p]
+	if b == nil || b.installed || !d.forward || !slices.Contains(d.walked, b) {
+		return nil
+	}
+	if err := d.enter(b); err != nil {
+		return d.fatal("Run", err)
+	}
+	d.lent = append(d.lent, b)
+	return nil
 }
 
 // packer keeps of what operations save the place in a unit's array instead of the memory.

@@ -44,7 +44,7 @@ func TestUnits_OfAnotherModelAreRefused(t *testing.T) {
 	requireNothingKept(t, all)
 }
 
-// borrower uses a weight of one of its layers by itself.
+// borrower uses a weight of one of its layers by itself, before that has run.
 type borrower struct {
 	nn.Base
 	A, B *nn.LinearLayer
@@ -52,7 +52,7 @@ type borrower struct {
 
 func (m *borrower) Forward(x *autograd.Variable) *autograd.Variable {
 	return m.Scope(x, func(g *autograd.Graph) *autograd.Variable {
-		return m.B.Forward(m.A.Forward(x)).MatMul(g.Param(m.A.Weight))
+		return m.B.Forward(m.A.Forward(x).MatMul(g.Param(m.B.Weight)))
 	})
 }
 
@@ -65,35 +65,23 @@ func TestZeRO3_AParameterOutsideOfItsUnitIsToldTheRemedy(t *testing.T) {
 	}
 	err := pass(func(*borrower) []parallel.Option { return nil })
 	require.ErrorIs(t, err, autograd.ErrNotMaterialized)
-	require.ErrorContains(t, err, "name a module in which all its uses are in Units")
+	require.ErrorContains(t, err, "name a module in which all its uses are in Units, or leave the module that has it out of them")
+	require.NotContains(t, err.Error(), "call DataParallel.Forward")
 	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m)} }))
+	require.NoError(t, pass(func(m *borrower) []parallel.Option { return []parallel.Option{parallel.Units(m.A)} }))
 }
 
-// So is a checkpoint within a unit, whose second run does not begin at the unit's module.
-func TestZeRO3_ACheckpointWithinAUnitIsToldTheRemedy(t *testing.T) {
-	for _, whole := range []bool{false, true} { // the unit is what the checkpoint runs
-		all := ranks(t, 2)
-		for i, err := range together(all, func(r *rank) error {
-			m := nn.New(&regions{Layer: nn.Linear(16, 16), times: 1})
-			opts := []parallel.Option{parallel.ZeRO(3)}
-			if whole {
-				opts = append(opts, parallel.Units(m.Layer))
-			}
-			return withModel(r, nn.Sequential(nn.Linear(16, 16), m), opts, func(d *parallel.DataParallel) error {
-				defer d.ZeroGrad()
-				err := r.backward(d, 16)
-				if whole {
-					return err
-				}
-				require.ErrorIs(r.t, err, autograd.ErrNotMaterialized)
-				require.ErrorContains(r.t, err, "in Units")
-				return nil
-			})
-		}) {
-			require.NoError(t, err, "rank %d", i)
-		}
-		requireNothingKept(t, all)
-	}
+// What a program does with the model's own Forward is the first thing that an error of a value that is away says.
+func TestZeRO3_TheModelsForwardIsToldFirst(t *testing.T) {
+	all := ranks(t, 1)
+	m := newScaled()
+	require.NoError(t, withModel(all[0], m, []parallel.Option{parallel.ZeRO(3)}, func(d *parallel.DataParallel) error {
+		_, err := all[0].evaluate(m.Forward)
+		require.ErrorIs(t, err, autograd.ErrNotMaterialized)
+		require.ErrorContains(t, err, "has no tensor: call DataParallel.Forward in place of the model's")
+		return nil
+	}))
+	requireNothingKept(t, all)
 }
 
 // A frozen part would be trained all the same: its gradient does not come through it.

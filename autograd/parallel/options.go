@@ -44,8 +44,8 @@ func GradientsInParts() Option { return func(s *settings) { s.parts = true } }
 func BroadcastBuffers(on bool) Option { return func(s *settings) { s.buffers = on } }
 
 // Units are the modules whose parameters ZeRO 3 gathers together, for their forward pass and again for backward. What is in no unit, and what
-// several units share, belongs to the model itself: it is gathered by Run and stays until backward has ended. The default is the model's parts, and in their place
-// the elements of those that are lists.
+// several units share, belongs to the model itself: it is gathered by Run and stays until backward has ended. What the model's Forward reads by itself is best left out of Units, and is the model's own then; of a unit that has run it is gathered again, until the forward pass has ended. The default is the model's parts, and in their place
+// the elements of those that are lists. With ZeRO 0 to 2, which gather nothing in units, they are checked, and change nothing.
 func Units(modules ...nn.Module) Option { return func(s *settings) { s.units = modules } }
 
 // SyncBatchNorm makes the batch norms of the model (nn.BatchNormLayer) normalise by the moments of the batches of all ranks together in training, and not of each rank's own

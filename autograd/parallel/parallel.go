@@ -18,6 +18,9 @@ type DataParallel struct {
 	comm  comm.Comm
 	set   settings
 
+	among  *onComm // the models of the Comm; nil before the ranks have agreed, and after Close
+	number int64   // of this one there
+
 	exec tensor.Exec // of the parameters
 	side tensor.Exec // the stream of the collectives, and the same allocator
 
@@ -68,6 +71,7 @@ type param struct {
 	expected int  // in how many parts its gradient comes, with GradientsInParts; 0 if that is to be learned
 	learned  int  // uses in the pass that expected is of
 	arrived  int  // in this pass
+	finished bool // in this pass: as many have arrived as were expected
 	kept     bool // the bucket has something of it
 	carried  bool // that of earlier passes too
 	due      bool // while parameters get their sums: it has not got its own, or this rank's part of it

@@ -46,7 +46,7 @@ func (d *DataParallel) reset() {
 		b.pending, b.done = len(b.params), false
 	}
 	for _, q := range d.params {
-		q.arrived, q.uses, q.carried = 0, 0, q.kept
+		q.arrived, q.uses, q.finished, q.carried = 0, 0, false, q.kept
 	}
 }
 

@@ -19,7 +19,8 @@ type Held struct {
 	Buffers    uint64 // of the model
 	Frozen     uint64 // parameters that are not trained, which are not sharded
 
-	// Gathered is what is there besides while units compute, with ZeRO 3: the model's own parameters, and the two units that follow each other and have most.
+	// Gathered is what is there besides while units compute, with ZeRO 3: the model's own parameters, and the two units that follow each other and have most. A unit of which the model reads a
+	// parameter by itself when that has run, as of an embedding that is the head too, is there longer, which a run on a simulated device tells.
 	Gathered uint64
 	// Bucket is what is there besides at most while backward fills a bucket, with ZeRO 2 and 3: the largest.
 	Bucket uint64
@@ -97,6 +98,9 @@ func Predict(model nn.Module, dt tensor.DType, rank, ranks, state int, opts ...O
 
 // predicted is the layout that Data would make.
 func (d *DataParallel) predicted(entries []entry) ([]flat, error) {
+	if err := d.checkUnits("Predict"); err != nil {
+		return nil, err
+	}
 	if d.set.stage < 3 {
 		return bucketed(entries, reversed(len(entries)), d.set.first, d.set.rest, d.set.stage > 0), nil
 	}

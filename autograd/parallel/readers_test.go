@@ -65,7 +65,7 @@ func TestWhole_IsWhereTheModelIsCopied(t *testing.T) {
 						if stage == 0 {
 							require.NoError(r.t, outside)
 						} else {
-							require.ErrorContains(r.t, outside, "in Whole")
+							require.ErrorContains(r.t, outside, "call it in Whole")
 						}
 						require.NoError(r.t, d.Whole(func() error { return read(c, m, made) }))
 						if err := c.evaluate(); err != nil {
@@ -97,7 +97,7 @@ func TestPredict_RefusesWhatDataDoes(t *testing.T) {
 		"stage":           {even, tensor.Float32, []parallel.Option{parallel.ZeRO(4)}, "ZeRO(4): there are stages 0 to 3"},
 		"masters":         {even, tensor.Float32, []parallel.Option{parallel.MasterWeights()}, "MasterWeights are for ZeRO 1 to 3"},
 		"wide masters":    {even, tensor.Float64, []parallel.Option{parallel.ZeRO(1), parallel.MasterWeights()}, "MasterWeights are float32, and it is of float64"},
-		"units":           {even, tensor.Float32, []parallel.Option{parallel.Units(nn.Linear(1, 1))}, "Units are for ZeRO 3, not 0"},
+		"units":           {even, tensor.Float32, []parallel.Option{parallel.Units(nn.Linear(1, 1))}, "unit 0, a *nn.LinearLayer, is no module of the model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parallel.Predict(c.model(), c.dt, 0, 3, 2, c.opts...)

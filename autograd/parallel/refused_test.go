@@ -187,7 +187,6 @@ func TestData_RefusesWhatCannotBe(t *testing.T) {
 	}{
 		"ZeRO(4)":               {model: nn.Linear(2, 2), opts: []parallel.Option{parallel.ZeRO(4)}},
 		"BucketBytes(0, 5)":     {model: nn.Linear(2, 2), opts: []parallel.Option{parallel.BucketBytes(0, 5)}},
-		"Units are for ZeRO 3":  {model: nn.Linear(2, 2), opts: []parallel.Option{parallel.Units(nn.Linear(2, 2))}},
 		"no parameter that":     {model: nn.ReLU()},
 		"has no tensor":         {model: nn.Linear(3, 3), to: device.Device(nil)},
 		"too small for 2 ranks": {model: nn.Linear(1, 1, nn.NoBias()), opts: []parallel.Option{parallel.ZeRO(1)}},

@@ -55,7 +55,7 @@ func (d *DataParallel) Run(g *autograd.Graph, f func() *autograd.Variable) *auto
 func (d *DataParallel) forwardPass(g *autograd.Graph, f func() *autograd.Variable) (v *autograd.Variable) {
 	done := false
 	defer d.guard("Run", &done)
-	if g.GradEnabled() {
+	if g.GradEnabled() || d.set.stage == 3 {
 		f = d.meeting(g, f)
 	}
 	if d.set.stage < 3 || d.inside {

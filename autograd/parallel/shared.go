@@ -37,18 +37,27 @@ func (d *DataParallel) tellSharding() {
 		}
 	}
 	for _, q := range d.params {
-		autograd.Shard(key, q.p, &autograd.Sharding{
+		s := &autograd.Sharding{
 			Instead: fmt.Sprintf("parameter %s is the model's, and with ZeRO %d its gradients go to the ranks' parts of it", excerpt.Quote(q.name), d.set.stage),
-			Behind:  d.behindParts,
+			Behind:  func() string { return d.behindParts(q) },
 			Cleared: func() { d.cleared(q, parts[q]) },
 			Bars:    func(g *autograd.Graph) error { return d.barred(g, q) },
-		})
+		}
+		if d.set.stage == 3 {
+			s.Away, s.Version = d.whereAway, func() uint32 { return q.bucket.version() }
+		}
+		autograd.Shard(key, q.p, s)
 	}
 }
 
-// behindParts is why the model's parameters are not those of the last update, "" if they are, as in Whole. With ZeRO 3 they have no values then.
-func (d *DataParallel) behindParts() string {
-	if d.set.stage == 3 || d.inside || !d.stale && !slices.ContainsFunc(d.buckets, (*bucket).changed) {
+// behindParts is why the model's parameters are not those of the last update, "" if they are, as in Whole. With ZeRO 3 they have no values then, but for those of a pass under way.
+func (d *DataParallel) behindParts(q *param) string {
+	switch {
+	case d.inside, d.set.stage == 3 && q.bucket.installed:
+		return ""
+	case d.set.stage == 3:
+		return "with ZeRO 3 this rank has its part alone: call it in Whole"
+	case !d.stale && !slices.ContainsFunc(d.buckets, (*bucket).changed):
 		return ""
 	}
 	return fmt.Sprintf("with ZeRO %d this rank has its part of the last update alone: call it in Whole", d.set.stage)

@@ -13,31 +13,32 @@ import (
 // sums over the ranks too. The rest is made of operations that have gradients already.
 
 // reduceSum is the sum of a variable over the ranks.
-var reduceSum = autograd.Function[comm.Comm]{
+var reduceSum = autograd.Function[*DataParallel]{
 	Name: "all_reduce",
-	Forward: func(_ *autograd.Context, c comm.Comm, in []*tensor.Tensor) (*tensor.Tensor, error) {
-		return reduced(c, in[0])
+	Forward: func(_ *autograd.Context, d *DataParallel, in []*tensor.Tensor) (*tensor.Tensor, error) {
+		return d.summedOver(in[0])
 	},
-	Backward: func(_ *autograd.Context, c comm.Comm, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
-		t, err := reduced(c, grad)
+	Backward: func(_ *autograd.Context, d *DataParallel, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
+		t, err := d.summedOver(grad)
 		return []*tensor.Tensor{t}, err
 	},
 }
 
-// reduced is the sum of t over the ranks, on t's stream.
-func reduced(c comm.Comm, t *tensor.Tensor) (*tensor.Tensor, error) {
+// summedOver is the sum of t over the ranks, on t's stream.
+func (d *DataParallel) summedOver(t *tensor.Tensor) (*tensor.Tensor, error) {
+	const op = "all-reduce of a batch norm's sums"
 	sum, err := t.Clone()
 	if err != nil {
 		return nil, err
 	}
 	at, err := tensor.Addresses(key, sum.Exec(), sum)
 	if err == nil {
-		b := comm.Buffer{Ptr: at[0], Count: sum.Len(), Type: sum.DType()}
-		err = c.AllReduce(sum.Exec().Stream(), b, b, comm.Sum)
+		b := comm.Buffer{Ptr: at[0], Count: sum.Len(), Type: sum.DType(), Tag: d.tag(op)}
+		err = d.comm.AllReduce(sum.Exec().Stream(), b, b, comm.Sum)
 	}
 	if err != nil {
 		sum.Release()
-		return nil, &Error{Op: "all-reduce of a batch norm's sums", Rank: c.Rank(), Err: err}
+		return nil, &Error{Op: op, Rank: d.comm.Rank(), Err: err}
 	}
 	runtime.KeepAlive(t)
 	return sum, nil
@@ -75,11 +76,11 @@ func (d *DataParallel) normalise(l *nn.BatchNormLayer, x, weight, bias *autograd
 	}
 	shape[1] = l.Channels
 	count := g.New(func(e tensor.Exec) (*tensor.Tensor, error) { return tensor.Full(e, float64(rows), x.DType(), 1) })
-	sums := reduceSum.Apply(d.comm, autograd.Cat([]*autograd.Variable{x.Sum(dims, false), count}, 0))
+	sums := reduceSum.Apply(d, autograd.Cat([]*autograd.Variable{x.Sum(dims, false), count}, 0))
 	total := sums.Narrow(0, l.Channels, 1)
 	mean := sums.Narrow(0, 0, l.Channels).Div(total)
 	centred := x.Sub(mean.Reshape(shape...))
-	variance := reduceSum.Apply(d.comm, centred.Square().Sum(dims, false)).Div(total)
+	variance := reduceSum.Apply(d, centred.Square().Sum(dims, false)).Div(total)
 	y := centred.Mul(variance.AddScalar(l.Eps).Rsqrt().Reshape(shape...))
 	if weight != nil {
 		y = y.Mul(weight.Reshape(shape...))

@@ -45,9 +45,10 @@ func (d *DataParallel) take(g *autograd.Graph, q *param, t *tensor.Tensor) (bool
 	t.Release()
 	q.arrived++
 	d.arrivals++
-	if q.arrived != d.expected(q) {
+	if q.finished || q.arrived != d.expected(q) {
 		return true, nil
 	}
+	q.finished = true // once, also where the second run of a checkpoint has another use of it
 	d.completed = append(d.completed, q)
 	if b.pending--; b.pending > 0 {
 		return true, nil

@@ -32,16 +32,20 @@ func (d *DataParallel) stillFrozen(op string) error {
 	return nil
 }
 
-// meeting is f with a note of the parameters that it uses and that nobody has agreed to train.
+// meeting is f with a note of the parameters that it uses and that nobody has agreed to train; with ZeRO 3 it lends what the units that have them do not.
 func (d *DataParallel) meeting(g *autograd.Graph, f func() *autograd.Variable) func() *autograd.Variable {
-	meet := func(p *autograd.Parameter) {
-		if !p.RequiresGrad() || autograd.Diverted(key, p) || autograd.PartOf(key, p) != "" {
-			return
+	meet := func(p *autograd.Parameter) error {
+		if err := d.lend(p); err != nil {
+			return err
+		}
+		if !g.GradEnabled() || !p.RequiresGrad() || autograd.Diverted(key, p) || autograd.PartOf(key, p) != "" {
+			return nil
 		}
 		if d.met == nil {
 			d.met = map[*autograd.Parameter]bool{}
 		}
 		d.met[p] = true
+		return nil
 	}
 	return func() *autograd.Variable { return autograd.WatchParameters(key, g, meet, f) }
 }

@@ -35,8 +35,11 @@ func (d *DataParallel) arrangeUnits() error {
 	if err := d.mayShard("Data", d.flats(), entries, d.comm.Size()); err != nil {
 		return err
 	}
-	d.byModule = map[autograd.Located][]*bucket{}
+	d.byModule, d.holders = map[autograd.Located][]*bucket{}, map[*autograd.Parameter]*bucket{}
 	for _, b := range d.buckets {
+		for _, q := range b.params {
+			d.holders[q.p] = b
+		}
 		if b.unit == 0 {
 			d.root = append(d.root, b)
 		} else {
@@ -86,6 +89,15 @@ func (d *DataParallel) unitList(op string) ([]unit, error) {
 		units = append(units, u)
 	}
 	return units, nil
+}
+
+// checkUnits refuses what Units has given where the stage makes no units of it, so that a program with the stage as a flag hears of it with any.
+func (d *DataParallel) checkUnits(op string) error {
+	if d.set.stage == 3 || len(d.set.units) == 0 {
+		return nil
+	}
+	_, err := d.unitList(op)
+	return err
 }
 
 // partsOf are the parts of a module, with what is in lists and other modules that are not run as one in their place.
@@ -161,8 +173,19 @@ func (d *DataParallel) keepShard(b *bucket) error {
 	return d.cut(b)
 }
 
-// away is where a parameter's value is.
-const away = "its value is sharded (ZeRO 3), and whole only in the forward pass of its unit within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; name a module in which all its uses are in Units; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+// away is where a parameter's value is while a pass is under way.
+const away = "its value is sharded (ZeRO 3), and whole only from where the forward pass of its unit begins within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; what is used before its unit runs is of another one: name a module in which all its uses are in Units, or leave the module that has it out of them; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+
+// beside is where it is while none is.
+const beside = "call DataParallel.Forward in place of the model's, or what uses it in Run: its value is sharded (ZeRO 3), and whole only there and in Whole; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+
+// whereAway says which of the two it is.
+func (d *DataParallel) whereAway() string {
+	if d.forward || d.underWay() {
+		return away
+	}
+	return beside
+}
 
 // lost is where it is after Close.
 const lost = "its value was sharded (ZeRO 3), and Close was called without Unshard"

@@ -377,3 +377,31 @@ func TestZeRO3_RanksThatGatherDifferentUnitsAreTold(t *testing.T) {
 	}
 	requireNothingKept(t, all)
 }
+
+// A program with the stage as a flag gives Units with all of them, and hears with all of them of what is no module of the model.
+func TestUnits_AreCheckedWithAllStages(t *testing.T) {
+	for stage := range 4 {
+		for _, mine := range []bool{false, true} {
+			all := ranks(t, 2)
+			for i, err := range together(all, func(r *rank) error {
+				m, unit := newScaled(), nn.Linear(2, 2)
+				if mine {
+					unit = m.B
+				}
+				opts := []parallel.Option{parallel.ZeRO(stage), parallel.Units(unit)}
+				_, err := parallel.Predict(m, tensor.Float32, 0, 2, 0, opts...)
+				return errors.Join(err, withModel(r, m, opts, func(d *parallel.DataParallel) error {
+					defer d.ZeroGrad()
+					return r.backward(d, inputs)
+				}))
+			}) {
+				if mine {
+					require.NoError(t, err, "ZeRO %d, rank %d", stage, i)
+				} else {
+					require.ErrorContains(t, err, "unit 0, a *nn.LinearLayer, is no module of the model", "ZeRO %d, rank %d", stage, i)
+				}
+			}
+			requireNothingKept(t, all)
+		}
+	}
+}

@@ -69,8 +69,8 @@ type Comm interface {
 // Buffer is memory of a device: Count elements of a type from Ptr on, which is a multiple of the element's size. Reductions need a floating
 // type or dtype.Int64, the others take all types. A buffer without elements needs no address.
 //
-// Tag says what is in it, for groups that compare the ranks' calls, as Loopback does: of equal size and type, but of another tag, two calls are not the same. Others do not
-// look at it.
+// Tag says what is in it, for groups that compare the ranks' calls, as Loopback does, and packages mpi and nccl with Options.Check: of equal size and type, but of another tag, two calls are not the same.
+// Others do not look at it.
 type Buffer struct {
 	Ptr   device.Ptr
 	Count int
