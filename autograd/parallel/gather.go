@@ -354,13 +354,13 @@ func (d *DataParallel) whole(op string) error {
 }
 
 // Unshard is Close for a model that is used, or trained, without the group from then on: its parameters have all of their values, on all ranks. Calling it again is harmless; after Close, which has left a
-// sharded model without values, it is an error. While gradients of NoSync wait to be summed over the ranks it is one too, of all ranks (with ZeRO 0 of each that has some), and the group goes on.
+// sharded model (ZeRO 1 to 3) without values, it is an error. While gradients of NoSync wait to be summed over the ranks it is one too, of all ranks (with ZeRO 0 of each that has some), and the group goes on.
 func (d *DataParallel) Unshard() error {
 	const op = "Unshard"
 	if d == nil || d.comm == nil {
 		return &Error{Op: op, Rank: -1, Detail: "the DataParallel was not made by Data"}
 	}
-	if d.unsharded {
+	if d.unsharded || d.closed && d.set.stage == 0 { // the model has its values
 		return nil
 	}
 	if !d.closed && d.underWay() {

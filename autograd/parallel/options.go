@@ -33,7 +33,7 @@ func BucketBytes(first, rest int) Option {
 // parameter that no rank has used keeps the gradient that it had, and hooks that wait for a gradient (RegisterPostAccumulateGradHook) are not called for it. It costs an all-reduce of one number for each parameter, for which the host waits. With ZeRO 3 all ranks still run the same units, since each gathers them from all.
 func FindUnused() Option { return func(s *settings) { s.unused = true } }
 
-// GradientsInParts is for models that use a parameter in several checkpointed regions, or with ZeRO 3 by a module that runs several times under checkpoints:
+// GradientsInParts is for models that use a parameter in several checkpointed regions, or by a checkpointed module that a backward pass sees several times, as a GAN's discriminator:
 // its gradient comes in as many parts. Then the first pass reduces all buckets at its end, and learns how many parts there are. With ZeRO 3 it is also for a backward pass that sees more forward passes than came since the
 // last one, as where all forward passes of a graph come before several backward passes, or a graph is retained; and for what uses parameters in Whole beside a forward pass. A pass with more parts than were learned learns anew where it runs the module more often in its forward pass (ZeRO 3); more checkpointed regions are an error where the bucket was reduced before the last of them, so that the pass with most of them comes first.
 func GradientsInParts() Option { return func(s *settings) { s.parts = true } }

@@ -177,7 +177,7 @@ func (d *DataParallel) keepShard(b *bucket) error {
 const away = "its value is sharded (ZeRO 3), and whole only from where the forward pass of its unit begins within Run, and in Whole: the Forward of a module of one's own must call Base.Scope to have it gathered; what is used before its unit runs is of another one: name a module in which all its uses are in Units, or leave the module that has it out of them; checkpointed layers that share it need GradientsInParts, an option of Data; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
 
 // beside is where it is while none is.
-const beside = "call DataParallel.Forward in place of the model's, or what uses it in Run: its value is sharded (ZeRO 3), and whole only there and in Whole; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters)"
+const beside = "call DataParallel.Forward in place of the model's, or what uses it in Run: its value is sharded (ZeRO 3), and whole only there and in Whole; a penalty beside Forward takes the ranks' parts (DataParallel.Parameters); another model can have it when this one's DataParallel is unsharded or closed"
 
 // whereAway says which of the two it is.
 func (d *DataParallel) whereAway() string {
