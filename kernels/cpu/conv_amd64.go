@@ -2,10 +2,13 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops of convolutions on amd64, in conv_avx2_amd64.s. Their specifications are at the variables that they are set to.
+// Loops of convolutions on amd64, in conv_avx2_amd64.s and conv_avx512_amd64.s. Their specifications are at the variables that they are set to.
 
 //go:noescape
 func correlate6x16AVX2(c *correlateCall)
+
+//go:noescape
+func correlate6x32AVX512(c *correlateCall)
 
 //go:noescape
 func few3x32AVX2(steps int, weights, image *float32, offsets *int, c *float32, ld int)
@@ -23,6 +26,9 @@ func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	correlate6x16, few3x32 = correlate6x16AVX2, few3x32AVX2
+	correlateKernels, few3x32 = []correlateKernel{{16, correlate6x16AVX2}}, few3x32AVX2
+	if cpu.X86.HasAVX512F {
+		correlateKernels = append(correlateKernels, correlateKernel{32, correlate6x32AVX512})
+	}
 	everySecondRows, toEverySecond, interleaveVector = everySecondRowsAVX2, toEverySecondAVX2, interleaveAVX2
 }

@@ -12,7 +12,7 @@ import (
 //
 //	dst[output, (channel, tap)] = sum over places of gradient[output, place] * image[channel, place + tap]
 //
-// Sixteen rows of one operand, the gradient, are packed side by side for each place. The elements of the other are read one by one where
+// Sixteen or 32 rows of one operand, the gradient, are packed side by side for each place. The elements of the other are read one by one where
 // they lie, so a tap is nothing but a distance: the image is not copied once for each tap. It is copied only where it is padded. Where there
 // is one tap only, the operands may change places, so that the one of fewer channels is packed.
 //
@@ -26,8 +26,7 @@ import (
 
 const (
 	correlateRows    = 6  // of a tile
-	correlateColumns = 16 // of a tile
-	correlateTile    = correlateRows * correlateColumns
+	correlateColumns = 16 // of the narrowest tile
 
 	correlatePlaces = 512     // about the places of a slice
 	correlateMemory = 1 << 19 // elements of a slice that are packed and copied, about
@@ -38,7 +37,7 @@ const (
 )
 
 // correlateCall is a call of the loop over the places of a tile: lines of places of some planes, which lie a step apart in a, and
-// side by side in b. It adds to 6x16 sums that lie one behind the other:
+// side by side in b. It adds to 6 x columns sums that lie one behind the other:
 //
 //	sums[r][j] += sum over places p of (a at offsets[r] + p) * b[p][j]
 //
@@ -51,8 +50,25 @@ type correlateCall struct {
 	lineSkip, planeSkip   int // from behind the last place of a line to the next line, and likewise for planes
 }
 
-// correlate6x16 is nil where the processor has no instructions for it.
-var correlate6x16 func(c *correlateCall)
+// correlateKernel is a loop for tiles of so many columns.
+type correlateKernel struct {
+	columns int
+	tile    func(c *correlateCall)
+}
+
+// correlateKernels are those of this processor, from correlateColumns on, each twice as wide as the one before.
+var correlateKernels []correlateKernel
+
+// chooseCorrelate is the widest kernel that computes no more columns in vain than the narrowest: so the sums are as many, whatever it is.
+func chooseCorrelate(columns int) correlateKernel {
+	k := correlateKernels[0]
+	for _, wider := range correlateKernels[1:] {
+		if panels(columns, wider.columns)*wider.columns == panels(columns, correlateColumns)*correlateColumns {
+			k = wider
+		}
+	}
+	return k
+}
 
 // correlation is one gradient of kernels in work, for one group.
 type correlation struct {
@@ -61,6 +77,7 @@ type correlation struct {
 	turned  bool // it is the gradient that is read, and the image that is packed
 	inPlace bool // what is read is not copied
 	serial  bool
+	loop    correlateKernel
 	rows    int // of read: channels and taps
 	columns int // of packed: channels
 	kernel  *op.View
@@ -80,7 +97,7 @@ var correlations = sync.Pool{New: func() any { return new(correlation) }}
 
 // isCorrelated reports whether a correlation is the way to compute a gradient of rows outputs of columns channels and taps.
 func isCorrelated(outputs, channels, taps int) bool {
-	if correlate6x16 == nil {
+	if len(correlateKernels) == 0 {
 		return false
 	}
 	rows, columns := panels(channels*taps, correlateRows)*correlateRows, panels(outputs, correlateColumns)*correlateColumns
@@ -98,6 +115,7 @@ func (g *convGemm[T]) correlated(v *op.Convolution, group int) {
 		c.read, c.packed, c.rows, c.columns = gradient, image, v.Outputs, v.Channels
 	}
 	c.kernel, c.first, c.serial = v.Kernel, group*v.Outputs, g.serial
+	c.loop = chooseCorrelate(c.columns)
 	c.compute()
 	c.kernel, c.call = nil, correlateCall{} // the pool keeps no tensor's memory
 	correlations.Put(c)
@@ -111,20 +129,23 @@ func (c *correlation) compute() {
 	} else {
 		c.add(0, slices)
 	}
-	c.split(panels(c.columns, correlateColumns), 1, (*correlateFinishJob)(c))
+	c.split(panels(c.columns, c.loop.columns), 1, (*correlateFinishJob)(c))
 }
 
 // begin sets the sums to zero.
 func (c *correlation) begin() {
 	c.inPlace = c.read.access.direct && c.read.inside()
 	c.cut()
-	c.sums = sized(c.sums, c.units()*correlateTile)
+	c.sums = sized(c.sums, c.units()*c.tile())
 	clear(c.sums)
 }
 
+// tile is how many sums a tile has.
+func (c *correlation) tile() int { return correlateRows * c.loop.columns }
+
 // units is the number of tiles.
 func (c *correlation) units() int {
-	return panels(c.columns, correlateColumns) * panels(c.rows, correlateRows)
+	return panels(c.columns, c.loop.columns) * panels(c.rows, correlateRows)
 }
 
 // slices is the number of slices, which are in the order of their places.
@@ -139,7 +160,7 @@ func (c *correlation) add(from, to int) {
 	high, wide := panels(g[1], c.lines), panels(g[2], c.width)
 	for i := from; i < to; i++ {
 		c.slice([3]int{i / (high * wide) * c.planes, i / wide % high * c.lines, i % wide * c.width})
-		c.split(panels(c.columns, correlateColumns)+c.copied(), 1, (*correlatePackJob)(c))
+		c.split(panels(c.columns, c.loop.columns)+c.copied(), 1, (*correlatePackJob)(c))
 		c.split(c.units(), max(1, elementGrain/c.places()), (*correlateTileJob)(c))
 	}
 }
@@ -163,7 +184,7 @@ func (g *patch[T]) inside() bool {
 // cut sets how large slices are: whole planes, or lines of a plane, or a part of a line, in pieces of about the same size.
 func (c *correlation) cut() {
 	grid := &c.read.grid
-	most := max(32, min(correlatePlaces, correlateMemory/(c.rows/c.taps()+c.columns)))
+	most := max(32, min(correlatePlaces*correlateColumns/c.loop.columns, correlateMemory/(c.rows/c.taps()+c.columns)))
 	even := func(n, most int) int { return panels(n, panels(n, most)) }
 	c.planes, c.lines, c.width = 1, 1, even(grid[2], most)
 	if c.width < grid[2] {
@@ -209,7 +230,7 @@ func (c *correlation) slice(at [3]int) {
 	k.lineSkip = size*h.AtStep*row - k.places*k.step
 	k.planeSkip = size * (image - k.lines*h.AtStep*row)
 	c.distances(size*channel, size*h.AtTap*row, size*w.AtTap*column)
-	c.panels = sized(c.panels, panels(c.columns, correlateColumns)*correlateColumns*c.places())
+	c.panels = sized(c.panels, panels(c.columns, c.loop.columns)*c.loop.columns*c.places())
 }
 
 // distances sets the distance of each channel and tap. The rows beyond the last are the last one again.
@@ -227,7 +248,7 @@ type correlatePackJob correlation
 
 func (j *correlatePackJob) run(lo, hi int) {
 	c := (*correlation)(j)
-	for n := panels(c.columns, correlateColumns); lo < hi; lo++ {
+	for n := panels(c.columns, c.loop.columns); lo < hi; lo++ {
 		if lo < n {
 			c.pack(lo)
 		} else {
@@ -236,18 +257,18 @@ func (j *correlatePackJob) run(lo, hi int) {
 	}
 }
 
-// pack packs the places of the slice of sixteen channels.
+// pack packs the places of the slice of the channels of a tile.
 func (c *correlation) pack(i int) {
-	first := i * correlateColumns
-	n, k, places := min(correlateColumns, c.columns-first), &c.call, c.places()
-	panel := c.panels[first*places:][:correlateColumns*places]
-	clearBeyond(panel, n, correlateColumns)
+	first := i * c.loop.columns
+	n, k, places := min(c.loop.columns, c.columns-first), &c.call, c.places()
+	panel := c.panels[first*places:][:c.loop.columns*places]
+	clearBeyond(panel, n, c.loop.columns)
 	for plane := range k.planes {
 		at := c.packed.grid.at(((c.at[0]+plane)*c.read.grid[1]+c.at[1])*c.read.grid[2] + c.at[2])
 		for left := k.lines * k.places; left > 0; {
 			count := min(left, c.packed.grid[2]-at[2])
-			c.packRun(panel[:count*correlateColumns], first, n, at)
-			panel = panel[count*correlateColumns:]
+			c.packRun(panel[:count*c.loop.columns], first, n, at)
+			panel = panel[count*c.loop.columns:]
 			left -= count
 			c.packed.grid.nextRow(&at)
 		}
@@ -258,10 +279,10 @@ func (c *correlation) pack(i int) {
 func (c *correlation) packRun(panel []float32, first, n int, at [3]int) {
 	p := &c.packed
 	w := &p.axis[1]
-	count := len(panel) / correlateColumns
+	count := len(panel) / c.loop.columns
 	from := offset(p.ptr, at[0]*p.image+first*p.channel+(p.axis[0].At0+at[1]*p.axis[0].AtStep)*p.row+(w.At0+at[2]*w.AtStep)*p.column, p.access.size)
 	if p.access.direct && p.column*w.AtStep == 1 {
-		packRows(panel, matrix{from, p.channel, 1}, n, correlateColumns, count, p.access.size, kernels32.pack.four)
+		packRows(panel, matrix{from, p.channel, 1}, n, c.loop.columns, count, p.access.size, kernels32.pack.four)
 		return
 	}
 	s := takeScratch()
@@ -269,7 +290,7 @@ func (c *correlation) packRun(panel []float32, first, n int, at [3]int) {
 	for i := range n {
 		line := scratchBuffer[float32](s, 0, count)
 		p.access.load(line, offset(from, i*p.channel, p.access.size), p.column*w.AtStep)
-		placeRow(panel[i:], line, correlateColumns)
+		placeRow(panel[i:], line, c.loop.columns)
 	}
 }
 
@@ -297,9 +318,9 @@ func (j *correlateTileJob) run(lo, hi int) {
 	call := correlateCalls.Get().(*correlateCall)
 	*call = c.call
 	for ; lo < hi; lo++ {
-		call.b, call.sums = &c.panels[lo/tiles*correlateColumns*places], &c.sums[lo*correlateTile]
+		call.b, call.sums = &c.panels[lo/tiles*c.loop.columns*places], &c.sums[lo*c.tile()]
 		call.offsets = &c.offsets[lo%tiles*correlateRows]
-		correlate6x16(call)
+		c.loop.tile(call)
 	}
 	*call = correlateCall{}
 	correlateCalls.Put(call)
@@ -312,10 +333,10 @@ type correlateFinishJob correlation
 
 func (j *correlateFinishJob) run(lo, hi int) {
 	c := (*correlation)(j)
-	size := panels(c.rows, correlateRows) * correlateTile
+	size := panels(c.rows, correlateRows) * c.tile()
 	for ; lo < hi; lo++ {
-		first := lo * correlateColumns
-		n := min(correlateColumns, c.columns-first)
+		first := lo * c.loop.columns
+		n := min(c.loop.columns, c.columns-first)
 		if sums := c.sums[lo*size:][:size]; c.turned {
 			c.finishTurned(sums, first, n)
 		} else {
@@ -332,7 +353,7 @@ func (c *correlation) element(output, channel int) device.Ptr {
 // finishTurned writes the gradients of all outputs by n channels from first on.
 func (c *correlation) finishTurned(sums []float32, first, n int) {
 	for r := range c.rows {
-		c.read.access.store(c.element(r, first), c.kernel.Strides[1], sums[r*correlateColumns:][:n])
+		c.read.access.store(c.element(r, first), c.kernel.Strides[1], sums[r*c.loop.columns:][:n])
 	}
 }
 
@@ -351,7 +372,7 @@ func (c *correlation) finish(sums []float32, first, n int) {
 			count := min(wide-r%wide, chunk)
 			line := scratchBuffer[float32](buffer, 0, count)
 			for v := range line {
-				line[v] = sums[(r+v)*correlateColumns+i]
+				line[v] = sums[(r+v)*c.loop.columns+i]
 			}
 			p := offset(c.element(first+i, r/(high*wide)), r/wide%high*s[2]+r%wide*s[3], c.read.access.size)
 			c.read.access.store(p, s[3], line)
@@ -365,7 +386,7 @@ func (c *correlation) turn(sums []float32, first, n int) {
 	steps, fours, s := n&^3, c.rows&^3, c.kernel.Strides[0]
 	out := slice[float32](c.element(first, 0), (n-1)*s+c.rows)
 	for r := 0; r < fours && steps > 0; r += 4 {
-		kernels32.pack.four(steps, &out[r], s, &sums[r*correlateColumns], correlateColumns)
+		kernels32.pack.four(steps, &out[r], s, &sums[r*c.loop.columns], c.loop.columns)
 	}
 	for i := range n {
 		from := fours
@@ -373,7 +394,7 @@ func (c *correlation) turn(sums []float32, first, n int) {
 			from = 0
 		}
 		for r := from; r < c.rows; r++ {
-			out[i*s+r] = sums[r*correlateColumns+i]
+			out[i*s+r] = sums[r*c.loop.columns+i]
 		}
 	}
 }

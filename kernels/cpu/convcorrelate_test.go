@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -11,21 +12,25 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// correlateGo is correlate6x16.
-func correlateGo(c *correlateCall) {
+// correlateGo is a kernel for tiles of so many columns.
+func correlateGo(columns int) correlateKernel {
+	return correlateKernel{columns, func(c *correlateCall) { correlateTileGo(c, columns) }}
+}
+
+func correlateTileGo(c *correlateCall, columns int) {
 	const size = 4
-	sums := elementsAt(c.sums, correlateTile)
-	total := make([]float32, correlateTile)
+	sums := elementsAt(c.sums, correlateRows*columns)
+	total := make([]float32, correlateRows*columns)
 	b, at := c.b, 0
 	for range c.planes {
 		for range c.lines {
 			for range c.places {
 				for r, from := range elementsAt(c.offsets, correlateRows) {
-					for j, v := range elementsAt(b, correlateColumns) {
-						total[r*correlateColumns+j] += *offsetElements(c.a, (from+at)/size) * v
+					for j, v := range elementsAt(b, columns) {
+						total[r*columns+j] += *offsetElements(c.a, (from+at)/size) * v
 					}
 				}
-				b = offsetElements(b, correlateColumns)
+				b = offsetElements(b, columns)
 				at += c.step
 			}
 			at += c.lineSkip
@@ -38,9 +43,15 @@ func correlateGo(c *correlateCall) {
 }
 
 func TestCorrelate_IsThePortableLoop(t *testing.T) {
-	if correlate6x16 == nil {
+	if len(correlateKernels) == 0 {
 		t.Skip("no vectors")
 	}
+	for _, k := range correlateKernels {
+		t.Run(fmt.Sprint(k.columns), func(t *testing.T) { testCorrelateKernel(t, k) })
+	}
+}
+
+func testCorrelateKernel(t *testing.T, k correlateKernel) {
 	g := &guards{}
 	watch = g.add
 	defer func() { watch = nil }()
@@ -60,15 +71,15 @@ func TestCorrelate_IsThePortableLoop(t *testing.T) {
 			}
 			return &s[0]
 		}
-		c.a, c.b = few(watched[float32](reach+20)), few(watched[float32](c.planes*c.lines*c.places*correlateColumns))
+		c.a, c.b = few(watched[float32](reach+20)), few(watched[float32](c.planes*c.lines*c.places*k.columns))
 		c.offsets = &offsets[0]
-		want, got := make([]float32, correlateTile), watched[float32](correlateTile)
+		want, got := make([]float32, correlateRows*k.columns), watched[float32](correlateRows*k.columns)
 		few(want)
 		copy(got, want)
 		c.sums = &want[0]
-		correlateGo(&c)
+		correlateGo(k.columns).tile(&c)
 		c.sums = &got[0]
-		correlate6x16(&c)
+		k.tile(&c)
 		require.Equal(t, want, got, seed)
 		require.Zero(t, g.check(), seed)
 		g.parts = nil
@@ -77,11 +88,11 @@ func TestCorrelate_IsThePortableLoop(t *testing.T) {
 
 // Gradients of kernels with and without padding, strides and dilations, of one tap and of many, with the assembly and without.
 func TestConvolutions_ByCorrelationAreThoseByDefinition(t *testing.T) {
-	if correlate6x16 == nil {
+	if len(correlateKernels) == 0 {
 		t.Skip("no vectors")
 	}
-	vector := correlate6x16
-	defer func() { correlate6x16 = vector }()
+	vector := correlateKernels
+	defer func() { correlateKernels = vector }()
 	g := &guards{}
 	watch = g.add
 	defer func() { watch = nil }()
@@ -95,6 +106,9 @@ func TestConvolutions_ByCorrelationAreThoseByDefinition(t *testing.T) {
 			p.kh, p.kw, p.padding, p.dilation = 1, 1, [2]int{}, [2]int{1, 1}
 			p.c += p.groups * rng.IntN(40)
 		}
+		if seed%3 == 0 { // for wide kernels
+			p.o = 32 * p.groups
+		}
 		if p.kh == 3 && p.kw == 3 {
 			p.stride[0] = 2
 		}
@@ -104,9 +118,10 @@ func TestConvolutions_ByCorrelationAreThoseByDefinition(t *testing.T) {
 		}
 		o := p.operands(seed)
 		want := o.want[op.Conv2DGradWeight]
-		for _, f := range []func(*correlateCall){correlateGo, nil, vector} {
-			if correlate6x16 = f; f != nil {
-				correlate6x16 = func(c *correlateCall) { calls.Add(1); f(c) }
+		for _, list := range [][]correlateKernel{{correlateGo(16)}, nil, vector[:1], vector} {
+			correlateKernels = slices.Clone(list)
+			for i, k := range list {
+				correlateKernels[i].tile = func(c *correlateCall) { calls.Add(1); k.tile(c) }
 			}
 			var first []float32
 			for _, number := range []int{1, 3} {

@@ -26,7 +26,7 @@ func (j *correlateGroupJob) run(lo, hi int) {
 	c := j.of
 	p := correlations.Get().(*correlation)
 	own, n := p.sums, len(c.sums)
-	p.read, p.packed, p.turned, p.rows, p.columns, p.serial = c.read, c.packed, c.turned, c.rows, c.columns, true
+	p.read, p.packed, p.turned, p.loop, p.rows, p.columns, p.serial = c.read, c.packed, c.turned, c.loop, c.rows, c.columns, true
 	p.inPlace, p.planes, p.lines, p.width = c.inPlace, c.planes, c.lines, c.width
 	for g := lo; g < hi; g++ {
 		p.sums = j.sums[g*n:][:n]

@@ -75,6 +75,7 @@ package cpu
 //go:generate go run -C gen . -set arithmetic -out ../arithmetic_avx2_amd64.s
 //go:generate go run -C gen . -set winograd -out ../winograd_avx2_amd64.s
 //go:generate go run -C gen . -set conv -out ../conv_avx2_amd64.s
+//go:generate go run -C gen . -set conv512 -out ../conv_avx512_amd64.s
 //go:generate go run -C gen . -set pool -out ../poolnumbered_avx2_amd64.s
 //go:generate go run -C gen . -set reductions -out ../reductions_avx2_amd64.s
 //go:generate go run -C gen . -set words -out ../words_avx2_amd64.s

@@ -9,19 +9,24 @@ import (
 // Loops of convolutions that read one operand where it lies: convcorrelate.go, convfew.go and convshiftblock.go specify them.
 
 func generateConv() {
-	correlate("correlate6x16AVX2")
+	correlate("correlate6x16AVX2", ymm)
 	few("few3x32AVX2")
 	everySecond("everySecondRowsAVX2")
 	seconds("toEverySecondAVX2")
 	pairs("interleaveAVX2")
 }
 
-// correlate adds the sums over places of six elements of one operand times sixteen of the other. Assembly reads the call by the places
+// generateConv512 writes those that are worth wider vectors.
+func generateConv512() {
+	correlate("correlate6x32AVX512", zmm)
+}
+
+// correlate adds the sums over places of six elements of one operand times two vectors of the other. Assembly reads the call by the places
 // of its fields.
-func correlate(name string) {
+func correlate(name string, v vectors) {
 	const rows = 6
 	pointers := []GPPhysical{R8, R9, R10, R11, R12, R13}
-	sums := ymm.registers[:2*rows]
+	sums, left, right, elements := v.registers[:2*rows], v.registers[2*rows], v.registers[2*rows+1], v.registers[2*rows+2:]
 	TEXT(name, NOSPLIT, "func(c *int)")
 	Load(Param("c"), R14)
 	field := func(i int) Mem { return Mem{Base: R14, Disp: 8 * i} }
@@ -35,7 +40,7 @@ func correlate(name string) {
 	MOVQ(field(b), RBX)
 	MOVQ(field(step), RSI)
 	for _, r := range sums {
-		VXORPS(r, r, r)
+		v.zero(r)
 	}
 	XORQ(RAX, RAX)
 	MOVQ(field(planes), RDI)
@@ -44,15 +49,15 @@ func correlate(name string) {
 	Label("line")
 	MOVQ(field(count), RCX)
 	Label("place")
-	VMOVUPS(Mem{Base: RBX}, Y12)
-	VMOVUPS(Mem{Base: RBX, Disp: 32}, Y13)
+	VMOVUPS(Mem{Base: RBX}, left)
+	VMOVUPS(Mem{Base: RBX, Disp: v.bytes}, right)
 	for i, p := range pointers {
-		element := []Op{Y14, Y15}[i%2]
+		element := elements[i%2]
 		VBROADCASTSS(Mem{Base: p, Index: RAX, Scale: 1}, element)
-		VFMADD231PS(Y12, element, sums[2*i])
-		VFMADD231PS(Y13, element, sums[2*i+1])
+		VFMADD231PS(left, element, sums[2*i])
+		VFMADD231PS(right, element, sums[2*i+1])
 	}
-	ADDQ(U32(64), RBX)
+	ADDQ(U32(2*v.bytes), RBX)
 	ADDQ(RSI, RAX)
 	DECQ(RCX)
 	JNZ(LabelRef("place"))
@@ -64,7 +69,7 @@ func correlate(name string) {
 	JNZ(LabelRef("plane"))
 	MOVQ(field(to), RDX)
 	for i, r := range sums {
-		at := Mem{Base: RDX, Disp: 32 * i}
+		at := Mem{Base: RDX, Disp: v.bytes * i}
 		VADDPS(at, r, r)
 		VMOVUPS(r, at)
 	}

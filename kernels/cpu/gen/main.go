@@ -7,6 +7,7 @@
 //	go run . -set arithmetic -out FILE  arithmetic_avx2_amd64.s
 //	go run . -set winograd -out FILE    winograd_avx2_amd64.s
 //	go run . -set conv -out FILE        conv_avx2_amd64.s
+//	go run . -set conv512 -out FILE     conv_avx512_amd64.s
 //	go run . -set pool -out FILE        poolnumbered_avx2_amd64.s
 //	go run . -set reductions -out FILE  reductions_avx2_amd64.s
 //	go run . -set words -out FILE       words_avx2_amd64.s
@@ -36,7 +37,7 @@ var tiles = map[string][]tile{
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, arithmetic, winograd, conv, pool, reductions, words or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -46,6 +47,8 @@ func main() {
 		generateWinograd()
 	case *set == "conv":
 		generateConv()
+	case *set == "conv512":
+		generateConv512()
 	case *set == "pool":
 		generatePool()
 	case *set == "reductions":
@@ -55,7 +58,7 @@ func main() {
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, arithmetic, winograd, conv, pool, reductions, words or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()
