@@ -96,8 +96,9 @@ func (a *attention[T]) packed(dst []T, m matrix, count, width, k int, s *scratch
 	if k == 0 {
 		return
 	}
-	for job := range packJobs(&m, count, width, k) {
-		pack(&a.access, dst, m, job, count, width, k, &a.all.pack, s)
+	rows := cut{count: count, width: width}
+	for job := range packJobs(&m, &rows, k) {
+		pack(&a.access, dst, m, job, &rows, k, &a.all.pack, s)
 	}
 }
 

@@ -3,22 +3,20 @@ package cpu
 // Packing for convolutions: panels as those of pack.go, of the kernel, of the image, and of the gradient.
 
 func (g *convGemm[T]) packJobs() (jobs, grain int) {
-	return panels(g.bm, g.kernel.mr) + panels(g.bn, g.kernel.nr), 2
+	return g.left.panels() + g.right.panels(), 2
 }
 
 // pack packs panels: those of the left operand, then those of the right one.
 func (g *convGemm[T]) pack(lo, hi int, s *scratch) {
-	left := panels(g.bm, g.kernel.mr)
+	left := g.left.panels()
 	for ; lo < hi; lo++ {
 		switch {
 		case lo < left && g.overPlaces:
-			width := g.kernel.mr
-			g.packLines(g.packedA[lo*width*g.bk:][:width*g.bk], &g.gradient, g.i+lo*width, min(width, g.bm-lo*width), width, s)
+			g.packLines(g.packedA, &g.left, lo, &g.gradient, g.i, s)
 		case lo < left:
 			g.packKernel(lo, s)
 		case g.overPlaces:
-			i, width := lo-left, g.kernel.nr
-			g.packLines(g.packedB[i*width*g.bk:][:width*g.bk], &g.image, g.j+i*width, min(width, g.bn-i*width), width, s)
+			g.packLines(g.packedB, &g.right, lo-left, &g.image, g.j, s)
 		default:
 			g.packPlaces(lo - left)
 		}
@@ -27,10 +25,10 @@ func (g *convGemm[T]) pack(lo, hi int, s *scratch) {
 
 // packKernel packs panel i of the kernel.
 func (g *convGemm[T]) packKernel(i int, s *scratch) {
-	width, k, size := g.kernel.mr, &g.kernels, g.access.size
-	panel := g.packedA[i*width*g.bk:][:width*g.bk]
-	first := g.i + i*width
-	n := min(width, g.m-first)
+	width, k, size := g.left.wide(i), &g.kernels, g.access.size
+	panel := g.packedA[g.left.at(i)*g.bk:][:width*g.bk]
+	first := g.i + g.left.from(i)
+	n := g.left.from(i+1) - g.left.from(i)
 	high, wide := g.image.axis[0].Taps, g.image.axis[1].Taps
 	if (wide == 1 || k.across == 1) && (high == 1 || k.down == wide*k.across) && k.channel == high*wide {
 		a := matrix{offset(k.ptr, first*k.row+g.l, size), k.row, 1}
@@ -81,9 +79,11 @@ func (g *convGemm[T]) packPlaces(i int) {
 	}
 }
 
-// packLines packs a panel whose steps are places: n lines from first on, each of a channel and tap. Four lines at a time are
+// packLines packs a panel whose steps are places: lines, each of a channel and tap, of which the block begins with one. Four lines at a time are
 // read, and put side by side.
-func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, s *scratch) {
+func (g *convGemm[T]) packLines(packed []T, rows *cut, i int, from *patch[T], block int, s *scratch) {
+	width, n, first := rows.wide(i), rows.from(i+1)-rows.from(i), block+rows.from(i)
+	panel := packed[rows.at(i)*g.bk:][:width*g.bk]
 	at := from.grid.at(g.l)
 	channel, u, v := first, 0, 0
 	if from == &g.image {
@@ -91,7 +91,7 @@ func (g *convGemm[T]) packLines(panel []T, from *patch[T], first, n, width int, 
 	}
 	const four = 4
 	lines := scratchBuffer[T](s, 0, four*blockK)
-	for i := 0; i < n; i += four {
+	for i = 0; i < n; i += four {
 		count := min(four, n-i)
 		for r := range count {
 			from.read(lines[r*blockK:][:g.bk], channel, u, v, at)

@@ -57,6 +57,8 @@ type gemm[T float] struct {
 	block            []T             // or else here: dst has half precision, or its elements lie apart
 	packedA, packedB []T
 
+	left, right cut // into panels: rows of the block, and its columns
+
 	i, j, l    int  // the block and the slice in work: first row, column and step
 	bm, bn, bk int  // their numbers
 	add        bool // there is something in the results that the slice is added to
@@ -71,6 +73,10 @@ func (g *gemm[T]) multiply() {
 	for g.i = 0; g.i < g.m; g.i += blockM {
 		for g.j = 0; g.j < g.n; g.j += blockN {
 			g.bm, g.bn = min(blockM, g.m-g.i), min(blockN, g.n-g.j)
+			g.left, g.right = cut{count: g.bm, width: g.kernel.mr}, cut{count: g.bn, width: g.kernel.nr}
+			if g.access.direct { // there are loops that convert panels of full width only
+				g.left = g.kernel.cut(g.bm)
+			}
 			g.multiplyBlock()
 		}
 	}
@@ -86,7 +92,7 @@ func (g *gemm[T]) multiplyBlock() {
 	steps := sliceSteps(g.k)
 	for g.l = 0; g.l < g.k; g.l += steps {
 		g.bk = min(steps, g.k-g.l)
-		g.packedA = sized(g.packedA, panels(g.bm, g.kernel.mr)*g.kernel.mr*g.bk)
+		g.packedA = sized(g.packedA, g.left.rows()*g.bk)
 		g.packedB = sized(g.packedB, panels(g.bn, g.kernel.nr)*g.kernel.nr*g.bk)
 		jobs, grain := g.operands.packJobs()
 		g.split(jobs, grain, (*packJob[T])(g))
@@ -182,19 +188,18 @@ func (j *packJob[T]) run(lo, hi int) {
 
 // tasks is the number of tasks along rows and columns of the block.
 func (g *gemm[T]) tasks() (rows, columns int) {
-	return panels(g.bm, g.taskRows()), panels(g.bn, g.taskColumns())
+	return panels(g.left.panels(), g.taskPanels()), panels(g.bn, g.taskColumns())
 }
 
-// taskRows is about the rows that a task may have, so that all tasks have the same.
-func (g *gemm[T]) taskRows() int {
-	mr := g.kernel.mr
-	all := panels(g.bm, mr)
-	return panels(all, panels(all, taskRows/mr)) * mr
+// taskPanels is about the panels of rows that a task may have, so that all tasks have the same.
+func (g *gemm[T]) taskPanels() int {
+	all := g.left.panels()
+	return panels(all, panels(all, taskRows/g.kernel.mr))
 }
 
 // taskColumns is about the columns that a task may have, fewer where processors would have too few tasks to share.
 func (g *gemm[T]) taskColumns() int {
-	nr, rows := g.kernel.nr, g.taskRows()
+	nr, rows := g.kernel.nr, g.taskPanels()*g.kernel.mr
 	if g.fine && g.bm*g.bn < 16*taskRows*taskColumns {
 		return 2 * nr
 	}
@@ -214,40 +219,42 @@ func (j *tileJob[T]) run(lo, hi int) {
 	defer scratches.Put(s)
 	_, columns := g.tasks()
 	for ; lo < hi; lo++ {
-		i, c := lo/columns*g.taskRows(), lo%columns*g.taskColumns()
-		g.task(i, min(i+g.taskRows(), g.bm), c, min(c+g.taskColumns(), g.bn), s)
+		i, c := lo/columns*g.taskPanels(), lo%columns*g.taskColumns()
+		g.task(i, min(i+g.taskPanels(), g.left.panels()), c, min(c+g.taskColumns(), g.bn), s)
 	}
 }
 
-// task computes the tiles of rows i..iEnd-1 and columns j..jEnd-1. The panel of b is the one that stays.
+// task computes the tiles of panels i..iEnd-1 of rows and columns j..jEnd-1. The panel of b is the one that stays.
 func (g *gemm[T]) task(i, iEnd, j, jEnd int, s *scratch) {
-	mr, nr := g.kernel.mr, g.kernel.nr
+	nr := g.kernel.nr
 	for ; j < jEnd; j += nr {
 		b := g.packedB[j*g.bk:]
 		at := g.dst.grid.at(g.j + j)
 		whole := j+nr <= g.bn && (!g.direct || at[2]+nr <= g.dst.grid[2])
-		for r := i; r < iEnd; r += mr {
-			a := g.packedA[r*g.bk:]
+		for p := i; p < iEnd; p++ {
+			r, wide := g.left.from(p), g.left.wide(p)
+			n := g.left.from(p+1) - r
+			a, tile := g.packedA[g.left.at(p)*g.bk:], g.kernel.of(wide)
 			switch {
-			case whole && r+mr <= g.bm && g.direct:
+			case whole && n == wide && g.direct:
 				out := slice[T](g.dst.place(g.i+r, at, g.access.size), 1)
-				g.kernel.tile(g.bk, &a[0], &b[0], &out[0], g.dst.row, g.alpha, g.add)
-			case whole && r+mr <= g.bm:
-				g.kernel.tile(g.bk, &a[0], &b[0], &g.block[r*g.bn+j], g.bn, g.alpha, g.add)
+				tile(g.bk, &a[0], &b[0], &out[0], g.dst.row, g.alpha, g.add)
+			case whole && n == wide:
+				tile(g.bk, &a[0], &b[0], &g.block[r*g.bn+j], g.bn, g.alpha, g.add)
 			default:
-				t := scratchBuffer[T](s, 0, mr*nr)
-				g.kernel.tile(g.bk, &a[0], &b[0], &t[0], nr, g.alpha, false)
-				g.putTile(t, r, j, at)
+				t := scratchBuffer[T](s, 0, wide*nr)
+				tile(g.bk, &a[0], &b[0], &t[0], nr, g.alpha, false)
+				g.putTile(t, r, n, j, at)
 			}
 		}
 	}
 }
 
-// putTile adds a tile, or sets it, that reaches over the end of the block or of a run; its first column is at.
-func (g *gemm[T]) putTile(t []T, i, j int, at [3]int) {
+// putTile adds a tile of some rows, or sets it, that reaches over the end of the block or of a run; its first column is at.
+func (g *gemm[T]) putTile(t []T, i, rows, j int, at [3]int) {
 	nr := g.kernel.nr
 	n := min(nr, g.bn-j)
-	for r := range min(g.kernel.mr, g.bm-i) {
+	for r := range rows {
 		row := t[r*nr:][:n]
 		switch {
 		case !g.direct:

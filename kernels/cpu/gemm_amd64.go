@@ -5,18 +5,6 @@ import "golang.org/x/sys/cpu"
 // The inner loops of matrix products on amd64: gemm_avx2_amd64.s, gemm_avx512_amd64.s and gemv_avx2_amd64.s. Their
 // specifications are the loops in microkernel.go and gemv.go, which they follow but for products that are fused into sums.
 
-//go:noescape
-func tile6x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
-
-//go:noescape
-func tile6x8AVX2(k int, a, b, c *float64, ld int, alpha float64, add bool)
-
-//go:noescape
-func tile14x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
-
-//go:noescape
-func tile14x16AVX512(k int, a, b, c *float64, ld int, alpha float64, add bool)
-
 // axpy4AVX2 is axpy4 for n elements, a multiple of 16, axpyPairAVX2 that for two y, of a multiple of 8, dotAVX2 is dot for a multiple of 32, and dot4AVX2 sets sums to the dot
 // products of b and four rows of a, which are ld apart, for a multiple of 16. Those of float64 take multiples of half as many.
 
@@ -46,34 +34,48 @@ func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]floa
 //go:noescape
 func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
-// copyRows6AVX and copyRows16AVX are copyRows of 6 and of 16 elements.
+// copyRowsAVX is copyRows of 3, 4, 5, 6 and 16 elements, copyRowsAVX512 of up to 32.
 
 //go:noescape
-func copyRows6AVX(count int, dst, src *float32, ld int)
+func copyRowsAVX(count int, dst *float32, width int, src *float32, ld int)
 
 //go:noescape
-func copyRows16AVX(count int, dst, src *float32, ld int)
+func copyRowsAVX512(count int, dst *float32, width int, src *float32, ld int)
 
-// product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s.
-//
+// product6x16AVX2 and product8x32AVX512 are smallTiles, in gemmsmall_avx2_amd64.s and gemmsmall_avx512_amd64.s, product12x16AVX512 is a thinTile.
+
 //go:noescape
 func product6x16AVX2(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
+
+//go:noescape
+func product8x32AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
+
+//go:noescape
+func product12x16AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)
 
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	kernels32.narrow = microkernel[float32]{"6x16 AVX2", 6, 16, tile6x16AVX2}
-	kernels64.narrow = microkernel[float64]{"6x8 AVX2", 6, 8, tile6x8AVX2}
+	kernels32.narrow, kernels64.narrow = tilesAVX2()
 	kernels32.wide, kernels64.wide = kernels32.narrow, kernels64.narrow
+	kernels32.pack = packKernels[float32]{pack4AVX, map[int]copyRows[float32]{}}
+	for _, width := range []int{3, 4, 5, 6, 16} {
+		kernels32.pack.rows[width] = copyRowsAVX
+	}
 	if cpu.X86.HasAVX512F {
-		kernels32.wide = microkernel[float32]{"14x32 AVX-512", 14, 32, tile14x32AVX512}
-		kernels64.wide = microkernel[float64]{"14x16 AVX-512", 14, 16, tile14x16AVX512}
+		kernels32.wide, kernels64.wide = tilesAVX512()
+		for _, width := range []int{7, 8, 9, 10, 11, 12, 13, 14, 32} {
+			kernels32.pack.rows[width] = copyRowsAVX512
+		}
 	}
 	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), axpyPairVector, dotsVector(dotAVX2, dot4AVX2, 16)}
 	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), nil, dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
-	kernels32.pack = packKernels[float32]{pack4AVX, map[int]copyRows[float32]{6: copyRows6AVX, 16: copyRows16AVX}}
-	smallTile = product6x16AVX2
+	smallKernels = []smallKernel{{6, 16, product6x16AVX2}}
+	if cpu.X86.HasAVX512F {
+		smallKernels = append([]smallKernel{{8, 32, product8x32AVX512}}, smallKernels...)
+		thinTile = product12x16AVX512
+	}
 }
 
 // axpy4Vector is axpy4 by a loop that takes multiples of width elements.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tileLoop is the specification of a micro-kernel: the loops in the comment of microkernel.tile.
-func tileLoop[T float](m *microkernel[T], k int, a, b, c []T, ld int, alpha T, add bool) {
+// tileSpecified is the specification of a micro-kernel: the loops in the comment of microkernel.tile.
+func tileSpecified[T float](m *microkernel[T], k int, a, b, c []T, ld int, alpha T, add bool) {
 	for i := range m.mr {
 		for j := range m.nr {
 			var sum T
@@ -37,16 +38,24 @@ func small[T float](rng *rand.Rand, n int) []T {
 	return v
 }
 
+// eachRows are the loops of a micro-kernel for all numbers of rows, as micro-kernels of their own.
+func eachRows[T float](m *microkernel[T]) (list []*microkernel[T]) {
+	for rows := m.mr; rows >= m.mr-len(m.fewer); rows-- {
+		list = append(list, &microkernel[T]{name: fmt.Sprint(m.name, " ", rows, " rows"), mr: rows, nr: m.nr, tile: m.of(rows)})
+	}
+	return list
+}
+
 func testTiles[T float](t *testing.T, kernels *matMulKernels[T]) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	portable := goKernels[T]().wide
-	for _, m := range []*microkernel[T]{&kernels.wide, &kernels.narrow, &portable} {
+	for _, m := range slices.Concat(eachRows(&kernels.wide), eachRows(&kernels.narrow), eachRows(&portable)) {
 		for _, k := range []int{1, 2, 3, 4, 5, 7, 8, 31, 256} {
 			for _, ld := range []int{m.nr, m.nr + 3} {
 				for _, add := range []bool{false, true} {
 					a, b, c := small[T](rng, k*m.mr), small[T](rng, k*m.nr), small[T](rng, m.mr*ld+5)
 					want := append([]T(nil), c...)
-					tileLoop(m, k, a, b, want, ld, -2, add)
+					tileSpecified(m, k, a, b, want, ld, -2, add)
 					m.tile(k, &a[0], &b[0], &c[0], ld, -2, add)
 					require.Equal(t, want, c, "%s k=%d ld=%d add=%v", m.name, k, ld, add)
 				}
@@ -134,8 +143,14 @@ func TestPack_PanelsHoldEveryElementInItsPlace(t *testing.T) {
 func packsEach(t *testing.T, d dtype.DType) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	l, s := accessorOf[float32](d), takeScratch()
-	for _, width := range []int{4, 6, 14, 16, 32} {
+	for _, width := range []int{4, 6, 14, 16, 32, -6, -14} { // negative: panels of about the same number of rows
+		even := width < 0 && !isHalf(d)
+		width = max(width, -width)
 		for _, count := range []int{1, 3, 5, width, width + 1, 3*width - 1} {
+			rows := cut{count: count, width: width}
+			if even {
+				rows = cutEvenly(count, width, width/2)
+			}
 			for _, k := range []int{1, 3, 4, 16, 17, 100} {
 				data := small[float32](rng, count*k*2)
 				for _, a := range []matrix{{0, k, 1}, {0, 1, count}, {0, 2 * k, 2}} {
@@ -146,23 +161,25 @@ func packsEach(t *testing.T, d dtype.DType) {
 						widen(data[:last], bits, d)
 						a.ptr = viewOf(t, d, bits).Ptr
 					}
-					size := panels(count, width) * width * k
+					size := rows.rows() * k
 					dst := make([]float32, size+16)
 					for i := range dst {
 						dst[i] = 99
 					}
-					for job := range packJobs(&a, count, width, k) {
-						pack(&l, dst[:size], a, job, count, width, k, &kernels32.pack, s)
+					for job := range packJobs(&a, &rows, k) {
+						pack(&l, dst[:size], a, job, &rows, k, &kernels32.pack, s)
 					}
 					require.Equal(t, slices.Repeat([]float32{99}, 16), dst[size:], "behind the panels")
-					for i := range panels(count, width) * width {
-						for x := range k {
-							want := float32(0)
-							if i < count {
-								want = data[i*a.row+x*a.step]
+					for p := range rows.panels() {
+						panel, wide, first := dst[rows.at(p)*k:], rows.wide(p), rows.from(p)
+						require.LessOrEqual(t, wide, width)
+						for i := range wide * k {
+							want, row := float32(0), first+i%wide
+							if row < rows.from(p+1) {
+								want = data[row*a.row+i/wide*a.step]
 							}
-							if got := dst[i/width*width*k+x*width+i%width]; got != want {
-								require.Equal(t, want, got, "width %d count %d k %d row %d step %d", width, count, k, i, x)
+							if panel[i] != want {
+								require.Equal(t, want, panel[i], "%+v k %d row %d step %d", rows, k, row, i/wide)
 							}
 						}
 					}

@@ -12,14 +12,23 @@ import (
 )
 
 func TestSmallProducts_AreThoseOfPackedOperands(t *testing.T) {
-	if smallTile == nil {
+	if len(smallKernels) == 0 {
 		t.Skip("the processor has no instructions for them")
 	}
+	all := smallKernels
+	defer func() { smallKernels = all }()
+	for i := range all {
+		smallKernels = all[i:]
+		t.Run(fmt.Sprint(all[i].rows, " rows"), testSmallProducts)
+	}
+}
+
+func testSmallProducts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	g := &guards{}
 	watch = g.add
 	defer func() { watch = nil }()
-	for _, s := range [][3]int{{6, 1, 16}, {7, 3, 17}, {16, 16, 16}, {17, 256, 31}, {64, 64, 64}, {33, 65, 100}, {20, 5, 16}} {
+	for _, s := range [][3]int{{6, 1, 16}, {7, 3, 17}, {16, 16, 16}, {17, 256, 31}, {64, 64, 64}, {33, 65, 100}, {20, 5, 16}, {8, 3, 32}, {9, 7, 33}, {30, 11, 63}} {
 		m, k, n := s[0], s[1], s[2]
 		a, b := mixed(m*k+1, rng, false)[1:], mixed(k*n+1, rng, false)[1:]
 		for turn := range 3 { // as they lie, with a transposed, with a transposed result
@@ -38,14 +47,61 @@ func TestSmallProducts_AreThoseOfPackedOperands(t *testing.T) {
 				return c
 			}
 			launch(t, product(small))
-			tile := smallTile
-			smallTile = nil
+			kernels := smallKernels
+			smallKernels = nil
 			launch(t, product(packed))
-			smallTile = tile
+			smallKernels = kernels
 			for i := range packed {
 				require.InDelta(t, packed[i], small[i], 1e-5*float64(k), fmt.Sprint(s, turn, i))
 			}
 			require.Zero(t, g.check(), fmt.Sprint(s, turn))
+		}
+	}
+}
+
+func TestThinProducts_AreThoseOfOthers(t *testing.T) {
+	if thinTile == nil {
+		t.Skip("the processor has no instructions for them")
+	}
+	tile := thinTile
+	defer func() { thinTile = tile }()
+	rng := rand.New(rand.NewPCG(25, 26))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for _, s := range [][3]int{{48, 1, 16}, {49, 300, 5}, {100, 7, 10}, {59, 1025, 16}, {1200, 33, 15}} {
+		m, k, n := s[0], s[1], s[2]
+		a, b := mixed(m*k+1, rng, false)[1:], mixed(k*n+1, rng, false)[1:]
+		for turn := range 3 { // as they lie, with b transposed, with a transposed result
+			g.parts = nil
+			product := func(out []float32) *op.Call {
+				c := &op.Call{Op: op.MatMul, F: [8]float64{1.5}, Out: []op.View{viewOf(t, dtype.Float32, out, m, n)},
+					In: []op.View{viewOf(t, dtype.Float32, a, m, k), viewOf(t, dtype.Float32, b, k, n)}}
+				switch turn {
+				case 1:
+					c.In[1] = transposed(viewOf(t, dtype.Float32, b, n, k))
+				case 2:
+					c.In[0], c.In[1] = transposed(viewOf(t, dtype.Float32, b, k, n)), transposed(viewOf(t, dtype.Float32, a, m, k))
+					c.Out[0] = transposed(c.Out[0])
+				}
+				return c
+			}
+			var first []float32
+			for _, number := range []int{1, 3} {
+				thin, other := watched[float32](m*n), watched[float32](m*n)
+				thinTile = tile
+				workers(number, func() { launch(t, product(thin)) })
+				thinTile = nil
+				launch(t, product(other))
+				for i := range other {
+					require.InDelta(t, other[i], thin[i], 1e-5*float64(k), fmt.Sprint(s, turn, i))
+				}
+				require.Zero(t, g.check(), fmt.Sprint(s, turn))
+				if first == nil {
+					first = thin
+				}
+				requireSame(t, first, thin, fmt.Sprint(s, turn))
+			}
 		}
 	}
 }

@@ -215,34 +215,22 @@ next:
 	JLT  loop
 	RET
 
-// func copyRows6AVX(count int, dst, src *float32, ld int)
-TEXT ·copyRows6AVX(SB), NOSPLIT, $0-32
+// func copyRowsAVX(count int, dst *float32, width int, src *float32, ld int)
+TEXT ·copyRowsAVX(SB), NOSPLIT, $0-40
 	MOVQ count+0(FP), CX
 	MOVQ dst+8(FP), DI
-	MOVQ src+16(FP), SI
-	MOVQ ld+24(FP), AX
+	MOVQ width+16(FP), DX
+	MOVQ src+24(FP), SI
+	MOVQ ld+32(FP), AX
 	SHLQ $2, AX
+	CMPQ DX, $4
+	JLT  three
+	JEQ  four
+	CMPQ DX, $6
+	JLT  five
+	JEQ  six
 
-loop:
-	VMOVUPS (SI), X0
-	MOVQ 16(SI), R8
-	VMOVUPS X0, (DI)
-	MOVQ R8, 16(DI)
-	ADDQ AX, SI
-	ADDQ $24, DI
-	DECQ CX
-	JNZ  loop
-	RET
-
-// func copyRows16AVX(count int, dst, src *float32, ld int)
-TEXT ·copyRows16AVX(SB), NOSPLIT, $0-32
-	MOVQ count+0(FP), CX
-	MOVQ dst+8(FP), DI
-	MOVQ src+16(FP), SI
-	MOVQ ld+24(FP), AX
-	SHLQ $2, AX
-
-loop:
+sixteen:
 	VMOVUPS (SI), Y0
 	VMOVUPS 32(SI), Y1
 	VMOVUPS Y0, (DI)
@@ -250,6 +238,48 @@ loop:
 	ADDQ AX, SI
 	ADDQ $64, DI
 	DECQ CX
-	JNZ  loop
+	JNZ  sixteen
 	VZEROUPPER
+	RET
+
+six:
+	VMOVUPS (SI), X0
+	MOVQ 16(SI), R8
+	VMOVUPS X0, (DI)
+	MOVQ R8, 16(DI)
+	ADDQ AX, SI
+	ADDQ $24, DI
+	DECQ CX
+	JNZ  six
+	RET
+
+five:
+	VMOVUPS (SI), X0
+	MOVL 16(SI), R8
+	VMOVUPS X0, (DI)
+	MOVL R8, 16(DI)
+	ADDQ AX, SI
+	ADDQ $20, DI
+	DECQ CX
+	JNZ  five
+	RET
+
+four:
+	VMOVUPS (SI), X0
+	VMOVUPS X0, (DI)
+	ADDQ AX, SI
+	ADDQ $16, DI
+	DECQ CX
+	JNZ  four
+	RET
+
+three:
+	MOVQ (SI), R8
+	MOVL 8(SI), R9
+	MOVQ R8, (DI)
+	MOVL R9, 8(DI)
+	ADDQ AX, SI
+	ADDQ $12, DI
+	DECQ CX
+	JNZ  three
 	RET

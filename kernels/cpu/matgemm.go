@@ -42,17 +42,17 @@ func (g *matGemm[T]) slices() (a, b matrix) {
 
 func (g *matGemm[T]) packJobs() (jobs, grain int) {
 	a, b := g.slices()
-	return packJobs(&a, g.bm, g.kernel.mr, g.bk) + packJobs(&b, g.bn, g.kernel.nr, g.bk), 4
+	return packJobs(&a, &g.left, g.bk) + packJobs(&b, &g.right, g.bk), 4
 }
 
 func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
 	a, b := g.slices()
-	jobsA := packJobs(&a, g.bm, g.kernel.mr, g.bk)
+	jobsA := packJobs(&a, &g.left, g.bk)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.access, g.packedA, a, lo, g.bm, g.kernel.mr, g.bk, &g.all.pack, s)
+			pack(&g.access, g.packedA, a, lo, &g.left, g.bk, &g.all.pack, s)
 		} else {
-			pack(&g.access, g.packedB, b, lo-jobsA, g.bn, g.kernel.nr, g.bk, &g.all.pack, s)
+			pack(&g.access, g.packedB, b, lo-jobsA, &g.right, g.bk, &g.all.pack, s)
 		}
 	}
 }

@@ -137,16 +137,19 @@ func (m *matMulCall[T]) run(lo, hi int) {
 // multiply chooses how to compute one product. It looks at nothing but its sizes and strides, so that results are the same
 // everywhere.
 func (m *matMulCall[T]) multiply(p product[T]) {
-	if isSmall(&m.access, &p) {
-		multiplySmall(&p)
-		return
-	}
-	if q := p.transposed(); isSmall(&m.access, &q) {
-		multiplySmall(&q)
-		return
+	q := p.transposed()
+	for _, p := range []*product[T]{&p, &q} {
+		if k, ok := smallKernelOf(&m.access, p); ok {
+			multiplySmall(k, p)
+			return
+		}
+		if isThin(&m.access, p) {
+			multiplyThin(&m.access, p, m.serial)
+			return
+		}
 	}
 	if p.k > 0 {
-		if q := p.transposed(); q.m < p.m && isSkinny(&q) {
+		if q.m < p.m && isSkinny(&q) {
 			p = q
 		}
 		if isSkinny(&p) {

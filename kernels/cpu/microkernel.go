@@ -20,7 +20,28 @@ type microkernel[T float] struct {
 	//	    c[i*ld+j] = alpha*sum, plus c[i*ld+j] before if add
 	//
 	// k is at least 1. The additions to sum may be fused with the products; the last two steps are not.
-	tile func(k int, a, b, c *T, ld int, alpha T, add bool)
+	tile tileLoop[T]
+
+	fewer []tileLoop[T] // for panels of mr-1 rows of a, mr-2, and so on; none if all panels have mr
+}
+
+// tileLoop is the loop of a micro-kernel.
+type tileLoop[T float] func(k int, a, b, c *T, ld int, alpha T, add bool)
+
+// of is the loop for panels of some rows.
+func (m *microkernel[T]) of(rows int) tileLoop[T] {
+	if rows == m.mr {
+		return m.tile
+	}
+	return m.fewer[m.mr-rows-1]
+}
+
+// cut is how count rows of the left operand are cut into panels.
+func (m *microkernel[T]) cut(count int) cut {
+	if len(m.fewer) == 0 {
+		return cut{count: count, width: m.mr}
+	}
+	return cutEvenly(count, m.mr, m.mr-len(m.fewer))
 }
 
 // gemvKernels are the loops of products of few rows, specified by the functions of the same names in gemv.go.
@@ -37,7 +58,7 @@ var (
 )
 
 func goKernels[T float]() matMulKernels[T] {
-	m := microkernel[T]{"4x4 Go", 4, 4, tileGo[T]}
+	m := microkernel[T]{name: "4x4 Go", mr: 4, nr: 4, tile: tileGo[T]}
 	return matMulKernels[T]{wide: m, narrow: m, gemv: gemvKernels[T]{axpy4[T], nil, dots[T]}}
 }
 
@@ -48,11 +69,14 @@ func matMulKernelsOf[T float]() *matMulKernels[T] {
 	return any(&kernels64).(*matMulKernels[T])
 }
 
-// choose gives the kernel that computes fewer results in vain beyond the ends of an m x n product. The wide kernel is a
-// little faster for each.
+// choose gives the kernel for m x n products: the wide one, which is twice as fast on some processors and as fast on others, unless it computes half as many results
+// more, beyond the ends.
 func (k *matMulKernels[T]) choose(m, n int) *microkernel[T] {
-	cost := func(k *microkernel[T]) int { return panels(m, k.mr) * k.mr * panels(n, k.nr) * k.nr }
-	if 9*cost(&k.wide) > 10*cost(&k.narrow) {
+	cost := func(k *microkernel[T]) int {
+		rows := k.cut(m)
+		return rows.rows() * panels(n, k.nr) * k.nr
+	}
+	if 2*cost(&k.wide) > 3*cost(&k.narrow) {
 		return &k.narrow
 	}
 	return &k.wide

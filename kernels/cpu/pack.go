@@ -4,28 +4,78 @@ package cpu
 // Rows beyond the last are filled with zeros, so that micro-kernels need not know about ends. For the right operand of a
 // product, "rows" are columns: it is packed transposed.
 
+// cut is how rows are cut into panels: all of width rows, the last one with zeros beyond those that there are, or of about the same number, no more than width.
+type cut struct {
+	count, width int
+	each, more   int // rows of a panel, and how many have one row more; or 0 if all have width
+	least        int // rows of a panel in memory, unless they are width
+}
+
+// cutEvenly cuts rows into panels of about the same number of rows, which have so many at least in memory.
+func cutEvenly(count, width, least int) cut {
+	n := max(1, panels(count, width))
+	return cut{count: count, width: width, each: max(1, count/n), more: count % n, least: least}
+}
+
+func (c *cut) panels() int { return panels(c.count, c.width) }
+
+// from is the first row of panel i.
+func (c *cut) from(i int) int {
+	if c.each == 0 {
+		return min(i*c.width, c.count)
+	}
+	return i*c.each + min(i, c.more)
+}
+
+// at is how many rows lie before panel i in memory.
+func (c *cut) at(i int) int {
+	if c.each == 0 {
+		return i * c.width
+	}
+	return c.from(i) // panels of fewer than least rows are alone
+}
+
+// wide is how many rows panel i has in memory.
+func (c *cut) wide(i int) int {
+	switch {
+	case c.each == 0:
+		return c.width
+	case i < c.more:
+		return max(c.least, c.each+1)
+	}
+	return max(c.least, c.each)
+}
+
+// rows is how many rows all panels have in memory.
+func (c *cut) rows() int {
+	if c.each == 0 {
+		return c.panels() * c.width
+	}
+	return max(c.least, c.count)
+}
+
 // packSteps is the number of steps packed together, of several panels or rows.
 const packSteps = 16
 
-// packJobs is how many jobs the packing of count rows and k steps makes: one for a panel, or, where the elements of a step
+// packJobs is how many jobs the packing of rows and k steps makes: one for a panel, or, where the elements of a step
 // lie side by side, one for some steps of all panels, so that memory is read in the order in which it lies.
-func packJobs(a *matrix, count, width, k int) int {
+func packJobs(a *matrix, rows *cut, k int) int {
 	if a.row == 1 {
 		return panels(k, packSteps)
 	}
-	return panels(count, width)
+	return rows.panels()
 }
 
-// pack does one of the jobs. The last panel of dst is as large as the others.
-func pack[T float](l *accessor[T], dst []T, a matrix, job, count, width, k int, kernels *packKernels[T], s *scratch) {
+// pack does one of the jobs.
+func pack[T float](l *accessor[T], dst []T, a matrix, job int, rows *cut, k int, kernels *packKernels[T], s *scratch) {
 	if a.row == 1 {
 		first := job * packSteps
-		packStepsOf(l, dst, a, first, min(first+packSteps, k), count, width, k, kernels.copier(width), s)
+		packStepsOf(l, dst, a, first, min(first+packSteps, k), rows, k, kernels, s)
 		return
 	}
-	i := job * width
-	n := min(width, count-i)
-	panel, from := dst[i*k:][:width*k], a.at(i, 0, l.size)
+	i, width := rows.from(job), rows.wide(job)
+	n := rows.from(job+1) - i
+	panel, from := dst[rows.at(job)*k:][:width*k], a.at(i, 0, l.size)
 	if l.direct && a.step == 1 {
 		packRows(panel, from, n, width, k, l.size, kernels.four)
 	} else if a.step != 1 || !packHalfRows(l, panel, from, n, width, k) {
@@ -42,20 +92,22 @@ func clearBeyond[T float](panel []T, n, width int) {
 }
 
 // packStepsOf packs steps first..end-1 of all panels.
-func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end, count, width, k int, rows copyRows[T], s *scratch) {
+func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end int, rows *cut, k int, kernels *packKernels[T], s *scratch) {
 	if !l.direct {
+		count, width := rows.count, rows.width
 		done := 0
 		for done+width <= count && packHalfSteps(l, dst[done*k+first*width:], a.at(done, first, l.size), end-first, width) {
 			done += width
 		}
-		packStepsConverted(l, dst[done*k:], a.at(done, 0, l.size), first, end, count-done, width, k, rows, s)
+		packStepsConverted(l, dst[done*k:], a.at(done, 0, l.size), first, end, count-done, width, k, kernels.rows[width], s)
 		return
 	}
-	for i := 0; i < count; i += width {
-		n := min(width, count-i)
-		to, from := dst[i*k+first*width:], a.at(i, first, l.size)
-		if n == width && rows != nil {
-			rows(end-first, &to[0], &slice[T](from.ptr, 1)[0], a.step)
+	for p := range rows.panels() {
+		i, width := rows.from(p), rows.wide(p)
+		n := rows.from(p+1) - i
+		to, from := dst[rows.at(p)*k+first*width:], a.at(i, first, l.size)
+		if copies := kernels.rows[n]; n == width && copies != nil {
+			copies(end-first, &to[0], width, &slice[T](from.ptr, 1)[0], a.step)
 			continue
 		}
 		for x := range end - first {
@@ -95,7 +147,7 @@ const convertedAtOnce = chunk
 // copySteps puts count rows of width elements, which are ld apart, side by side.
 func copySteps[T float](dst, src []T, count, width, ld int, rows copyRows[T]) {
 	if rows != nil {
-		rows(count, &dst[0], &src[0], ld)
+		rows(count, &dst[0], width, &src[0], ld)
 		return
 	}
 	for t := range count {
@@ -106,18 +158,15 @@ func copySteps[T float](dst, src []T, count, width, ld int, rows copyRows[T]) {
 // packKernels are the loops of packing on this processor. Each is nil where it has no instructions for it.
 type packKernels[T float] struct {
 	four packFour[T]
-	rows map[int]copyRows[T] // by their length
+	rows map[int]copyRows[T] // by their width
 }
-
-// copier is the loop for rows of a length.
-func (k *packKernels[T]) copier(length int) copyRows[T] { return k.rows[length] }
 
 // packFour packs steps elements, a multiple of 4, of four rows that begin at src and are ld apart: element l of row i goes to
 // dst + l*width + i.
 type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
 
-// copyRows puts rows of some length, which begin at src and are ld apart, side by side.
-type copyRows[T float] func(count int, dst, src *T, ld int)
+// copyRows puts rows of width elements, which begin at src and are ld apart, side by side.
+type copyRows[T float] func(count int, dst *T, width int, src *T, ld int)
 
 // packRows packs a panel of n rows whose elements lie side by side, four rows at a time. The last four may be some of those before again, which
 // is less work than to place them one by one.

@@ -38,9 +38,6 @@ func tile8x16AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
 func tile8x24AVX2(k int, a, b, c *float32, ld int, alpha float32, add bool)
 
 //go:noescape
-func tile8x32AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
-
-//go:noescape
 func tile8x48AVX512(k int, a, b, c *float32, ld int, alpha float32, add bool)
 
 //go:noescape
@@ -62,9 +59,9 @@ func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
-	winogradTiles = [][2]microkernel[float32]{{{"8x24 AVX2", 8, 24, tile8x24AVX2}, {"8x16 AVX2", 8, 16, tile8x16AVX2}}}
+	winogradTiles = [][2]microkernel[float32]{{{name: "8x24 AVX2", mr: 8, nr: 24, tile: tile8x24AVX2}, {name: "8x16 AVX2", mr: 8, nr: 16, tile: tile8x16AVX2}}}
 	if cpu.X86.HasAVX512F {
-		winogradTiles = append(winogradTiles, [2]microkernel[float32]{{"8x48 AVX-512", 8, 48, tile8x48AVX512}, {"8x32 AVX-512", 8, 32, tile8x32AVX512}})
+		winogradTiles = append(winogradTiles, [2]microkernel[float32]{{name: "8x48 AVX-512", mr: 8, nr: 48, tile: tile8x48AVX512}, {name: "8x32 AVX-512", mr: 8, nr: 32, tile: tile8x32AVX512}})
 	}
 	tiles := winogradTiles[len(winogradTiles)-1]
 	winogradLoops = winogradKernels{

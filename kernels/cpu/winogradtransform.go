@@ -120,7 +120,7 @@ var winogradLoops = goWinograd()
 var winogradTiles [][2]microkernel[float32]
 
 func goWinograd() winogradKernels {
-	tile := microkernel[float32]{"8x8 Go", 8, 8, tile8x8Go}
+	tile := microkernel[float32]{name: "8x8 Go", mr: 8, nr: 8, tile: tile8x8Go}
 	return winogradKernels{
 		wide: tile, narrow: tile,
 		image: winogradImage.in(false), gradient: winogradGradient.in(false),

@@ -4,6 +4,7 @@
 //
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
 //	go run . -set avx512 -out FILE      gemm_avx512_amd64.s
+//	go run . -set unpacked -out FILE    gemmsmall_avx512_amd64.s
 //	go run . -set arithmetic -out FILE  arithmetic_avx2_amd64.s
 //	go run . -set winograd -out FILE    winograd_avx2_amd64.s
 //	go run . -set conv -out FILE        conv_avx2_amd64.s
@@ -16,28 +17,39 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
 	"path/filepath"
+	"slices"
 
 	"github.com/mmcloughlin/avo/build"
 )
 
 // tiles are the micro-kernels of each instruction set, as microkernel.go specifies them.
 var tiles = map[string][]tile{
-	"avx2": {
-		{name: "tile6x16AVX2", typ: "float32", rows: 6, vectors: ymm, unroll: 4, scalars: single},
-		{name: "tile6x8AVX2", typ: "float64", rows: 6, vectors: ymm, unroll: 4, scalars: double},
-	},
-	"avx512": {
-		{name: "tile14x32AVX512", typ: "float32", rows: 14, vectors: zmm, unroll: 2, scalars: single},
-		{name: "tile14x16AVX512", typ: "float64", rows: 14, vectors: zmm, unroll: 2, scalars: double},
-		{name: "tile8x32AVX512", typ: "float32", rows: 8, vectors: zmm, unroll: 4, scalars: single},
-		{name: "tile8x48AVX512", typ: "float32", rows: 8, width: 3, vectors: zmm, unroll: 4, scalars: single},
-	},
+	"avx2": slices.Concat(
+		rows(6, 3, tile{typ: "float32", vectors: ymm, unroll: 4, scalars: single}),
+		rows(6, 3, tile{typ: "float64", vectors: ymm, unroll: 4, scalars: double})),
+	"avx512": slices.Concat(
+		rows(14, 7, tile{typ: "float32", vectors: zmm, unroll: 2, scalars: single}),
+		rows(14, 7, tile{typ: "float64", vectors: zmm, unroll: 2, scalars: double}),
+		[]tile{
+			{name: "tile8x48AVX512", typ: "float32", rows: 8, width: 3, vectors: zmm, unroll: 4, scalars: single},
+		}),
+}
+
+// rows are tiles of that many rows down to least, of which panels are made that leave none over.
+func rows(most, least int, t tile) (list []tile) {
+	set := map[int]string{32: "AVX2", 64: "AVX512"}[t.vectors.bytes]
+	for t.rows = most; t.rows >= least; t.rows-- {
+		t.name = fmt.Sprintf("tile%dx%d%s", t.rows, t.across()*t.vectors.bytes/t.scalars.bytes, set)
+		list = append(list, t)
+	}
+	return list
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -47,6 +59,8 @@ func main() {
 		generateWinograd()
 	case *set == "conv":
 		generateConv()
+	case *set == "unpacked":
+		generateUnpacked()
 	case *set == "conv512":
 		generateConv512()
 	case *set == "pool":
@@ -58,7 +72,7 @@ func main() {
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()

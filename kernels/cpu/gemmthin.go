@@ -1,0 +1,84 @@
+package cpu
+
+import "sync"
+
+// Products of few columns, and of many rows of a that lie straight: each element of a is used a few times only, so it is read where it lies, and only b is packed.
+
+const (
+	thinRows    = 12 // of a tile
+	thinColumns = 16 // of a tile, and of a product at most
+	thinLeast   = 48 // rows of a product
+)
+
+// thinTile computes a tile as smallTile does, but for the columns that mask leaves out. It is nil where the processor has no instructions for it.
+var thinTile func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)
+
+// isThin reports whether multiplyThin is the way to compute p.
+func isThin[T float](l *accessor[T], p *product[T]) bool {
+	var e T
+	return thinTile != nil && l.direct && sizeOf(e) == 4 && p.beta == 0 && p.dst.step == 1 && p.a.step == 1 &&
+		p.n <= thinColumns && p.n > gemvGroup && p.m >= thinLeast && p.k > 0
+}
+
+// thinJob is one such product in work. It is a job over tiles.
+type thinJob struct {
+	product[float32]
+	packed []float32
+}
+
+var thinJobs = sync.Pool{New: func() any { return new(thinJob) }}
+
+func multiplyThin[T float](l *accessor[T], p *product[T], serial bool) {
+	j := thinJobs.Get().(*thinJob)
+	j.product = product[float32]{p.m, p.n, p.k, float32(p.alpha), 0, p.dst, p.a, p.b, matrix{}}
+	if j.b.step != 1 {
+		j.pack(any(l).(*accessor[float32]))
+	}
+	tiles := panels(j.m, thinRows)
+	if serial {
+		j.run(0, tiles)
+	} else {
+		split(tiles, max(1, elementGrain/(thinRows*j.k)), j)
+	}
+	j.product = product[float32]{}
+	thinJobs.Put(j)
+}
+
+// pack puts the columns of b side by side.
+func (j *thinJob) pack(l *accessor[float32]) {
+	s := takeScratch()
+	defer scratches.Put(s)
+	j.packed = sized(j.packed, thinColumns*j.k)
+	columns, b := cut{count: j.n, width: thinColumns}, j.b.transposed()
+	for job := range packJobs(&b, &columns, j.k) {
+		pack(l, j.packed, b, job, &columns, j.k, &kernels32.pack, s)
+	}
+	j.b = matrix{addressOf(j.packed), thinColumns, 1}
+}
+
+func (j *thinJob) run(lo, hi int) {
+	const size = 4
+	b := &slice[float32](j.b.ptr, 1)[0]
+	for ; lo < hi; lo++ {
+		i := min(lo*thinRows, j.m-thinRows)
+		out, to := &slice[float32](j.dst.at(i, 0, size).ptr, 1)[0], size*j.dst.row
+		a := &slice[float32](j.a.at(i, 0, size).ptr, 1)[0]
+		if before := lo*thinRows - i; before > 0 { // rows that another tile has
+			j.last(a, b, lo*thinRows, before)
+			continue
+		}
+		thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, out, to, j.alpha, 1<<j.n-1)
+	}
+}
+
+// last computes the rows of the last tile from one on, before which so many are not its own.
+func (j *thinJob) last(a, b *float32, row, before int) {
+	const size = 4
+	s := takeScratch()
+	defer scratches.Put(s)
+	t := scratchBuffer[float32](s, 0, thinRows*thinColumns)
+	thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, &t[0], size*thinColumns, j.alpha, 1<<j.n-1)
+	for r := before; r < thinRows; r++ {
+		copy(slice[float32](j.dst.at(row+r-before, 0, size).ptr, j.n), t[r*thinColumns:])
+	}
+}
