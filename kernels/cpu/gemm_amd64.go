@@ -42,13 +42,13 @@ func copyRowsAVX(count int, dst *float32, width int, src *float32, ld int)
 //go:noescape
 func copyRowsAVX512(count int, dst *float32, width int, src *float32, ld int)
 
-// product6x16AVX2 and product8x32AVX512 are smallTiles, in gemmsmall_avx2_amd64.s and gemmsmall_avx512_amd64.s, product12x16AVX512 is a thinTile.
+// product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s; product8x32AVX512 is a flatTile and product12x16AVX512 a thinTile, in gemmsmall_avx512_amd64.s.
 
 //go:noescape
 func product6x16AVX2(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
 
 //go:noescape
-func product8x32AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
+func product8x32AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 
 //go:noescape
 func product12x16AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)
@@ -73,8 +73,11 @@ func init() {
 	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), nil, dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
 	smallKernels = []smallKernel{{6, 16, product6x16AVX2}}
 	if cpu.X86.HasAVX512F {
-		smallKernels = append([]smallKernel{{8, 32, product8x32AVX512}}, smallKernels...)
-		thinTile = product12x16AVX512
+		small := func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32) {
+			product8x32AVX512(k, a, row, step, b, ld, c, to, alpha, false)
+		}
+		smallKernels = append([]smallKernel{{8, 32, small}}, smallKernels...)
+		flatTile, thinTile = product8x32AVX512, product12x16AVX512
 	}
 }
 

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func product8x32AVX512(k int, a *float32, row int, step int, b *float32, ld int, c *float32, to int, alpha float32)
+// func product8x32AVX512(k int, a *float32, row int, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 // Requires: AVX, AVX512F
-TEXT ·product8x32AVX512(SB), NOSPLIT, $0-68
+TEXT ·product8x32AVX512(SB), NOSPLIT, $0-69
 	MOVQ   k+0(FP), CX
 	MOVQ   a+8(FP), AX
 	MOVQ   row+16(FP), R8
@@ -68,6 +68,9 @@ loop:
 	DECQ         CX
 	JNZ          loop
 	VBROADCASTSS alpha+64(FP), Z18
+	MOVBLZX      add+68(FP), R8
+	TESTL        R8, R8
+	JNZ          add
 	VMULPS       Z18, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	VMULPS       Z18, Z1, Z1
@@ -107,6 +110,65 @@ loop:
 	VMOVUPS      Z14, (DX)
 	VMULPS       Z18, Z15, Z15
 	VMOVUPS      Z15, 64(DX)
+	VZEROUPPER
+	RET
+
+add:
+	VMULPS  Z18, Z0, Z0
+	VADDPS  (DX), Z0, Z0
+	VMOVUPS Z0, (DX)
+	VMULPS  Z18, Z1, Z1
+	VADDPS  64(DX), Z1, Z1
+	VMOVUPS Z1, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z2, Z2
+	VADDPS  (DX), Z2, Z2
+	VMOVUPS Z2, (DX)
+	VMULPS  Z18, Z3, Z3
+	VADDPS  64(DX), Z3, Z3
+	VMOVUPS Z3, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z4, Z4
+	VADDPS  (DX), Z4, Z4
+	VMOVUPS Z4, (DX)
+	VMULPS  Z18, Z5, Z5
+	VADDPS  64(DX), Z5, Z5
+	VMOVUPS Z5, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z6, Z6
+	VADDPS  (DX), Z6, Z6
+	VMOVUPS Z6, (DX)
+	VMULPS  Z18, Z7, Z7
+	VADDPS  64(DX), Z7, Z7
+	VMOVUPS Z7, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z8, Z8
+	VADDPS  (DX), Z8, Z8
+	VMOVUPS Z8, (DX)
+	VMULPS  Z18, Z9, Z9
+	VADDPS  64(DX), Z9, Z9
+	VMOVUPS Z9, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z10, Z10
+	VADDPS  (DX), Z10, Z10
+	VMOVUPS Z10, (DX)
+	VMULPS  Z18, Z11, Z11
+	VADDPS  64(DX), Z11, Z11
+	VMOVUPS Z11, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z12, Z12
+	VADDPS  (DX), Z12, Z12
+	VMOVUPS Z12, (DX)
+	VMULPS  Z18, Z13, Z13
+	VADDPS  64(DX), Z13, Z13
+	VMOVUPS Z13, 64(DX)
+	ADDQ    SI, DX
+	VMULPS  Z18, Z14, Z14
+	VADDPS  (DX), Z14, Z14
+	VMOVUPS Z14, (DX)
+	VMULPS  Z18, Z15, Z15
+	VADDPS  64(DX), Z15, Z15
+	VMOVUPS Z15, 64(DX)
 	VZEROUPPER
 	RET
 

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,20 +60,21 @@ func testSmallProducts(t *testing.T) {
 	}
 }
 
-func TestThinProducts_AreThoseOfOthers(t *testing.T) {
-	if thinTile == nil {
+func TestThinAndFlatProducts_AreThoseOfOthers(t *testing.T) {
+	if thinTile == nil || flatTile == nil {
 		t.Skip("the processor has no instructions for them")
 	}
-	tile := thinTile
-	defer func() { thinTile = tile }()
+	thin, flat := thinTile, flatTile
+	defer func() { thinTile, flatTile = thin, flat }()
+	var calls atomic.Int64
 	rng := rand.New(rand.NewPCG(25, 26))
 	g := &guards{}
 	watch = g.add
 	defer func() { watch = nil }()
-	for _, s := range [][3]int{{48, 1, 16}, {49, 300, 5}, {100, 7, 10}, {59, 1025, 16}, {1200, 33, 15}} {
+	for _, s := range [][3]int{{48, 1, 16}, {49, 300, 5}, {100, 7, 10}, {59, 1025, 16}, {1200, 33, 15}, {16, 600, 1024}, {9, 257, 77}, {15, 1, 32}, {13, 300, 33}} {
 		m, k, n := s[0], s[1], s[2]
 		a, b := mixed(m*k+1, rng, false)[1:], mixed(k*n+1, rng, false)[1:]
-		for turn := range 3 { // as they lie, with b transposed, with a transposed result
+		for turn := range 4 { // as they lie, with b transposed, with a transposed result, with a transposed result of both as they lie
 			g.parts = nil
 			product := func(out []float32) *op.Call {
 				c := &op.Call{Op: op.MatMul, F: [8]float64{1.5}, Out: []op.View{viewOf(t, dtype.Float32, out, m, n)},
@@ -83,25 +85,36 @@ func TestThinProducts_AreThoseOfOthers(t *testing.T) {
 				case 2:
 					c.In[0], c.In[1] = transposed(viewOf(t, dtype.Float32, b, k, n)), transposed(viewOf(t, dtype.Float32, a, m, k))
 					c.Out[0] = transposed(c.Out[0])
+				case 3:
+					c.Out[0] = transposed(viewOf(t, dtype.Float32, out, n, m))
 				}
 				return c
 			}
 			var first []float32
 			for _, number := range []int{1, 3} {
-				thin, other := watched[float32](m*n), watched[float32](m*n)
-				thinTile = tile
-				workers(number, func() { launch(t, product(thin)) })
-				thinTile = nil
+				out, other := watched[float32](m*n), watched[float32](m*n)
+				thinTile = func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int) {
+					calls.Add(1)
+					thin(k, a, row, step, b, ld, c, to, alpha, mask)
+				}
+				flatTile = func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool) {
+					calls.Add(1 << 32)
+					flat(k, a, row, step, b, ld, c, to, alpha, add)
+				}
+				workers(number, func() { launch(t, product(out)) })
+				thinTile, flatTile = nil, nil
 				launch(t, product(other))
 				for i := range other {
-					require.InDelta(t, other[i], thin[i], 1e-5*float64(k), fmt.Sprint(s, turn, i))
+					require.InDelta(t, other[i], out[i], 1e-5*float64(k), fmt.Sprint(s, turn, i))
 				}
 				require.Zero(t, g.check(), fmt.Sprint(s, turn))
 				if first == nil {
-					first = thin
+					first = out
 				}
-				requireSame(t, first, thin, fmt.Sprint(s, turn))
+				requireSame(t, first, out, fmt.Sprint(s, turn))
 			}
 		}
 	}
+	require.Greater(t, calls.Load()&(1<<32-1), int64(1000))
+	require.Greater(t, calls.Load()>>32, int64(500))
 }

@@ -16,7 +16,7 @@ var thinTile func(k int, a *float32, row, step int, b *float32, ld int, c *float
 // isThin reports whether multiplyThin is the way to compute p.
 func isThin[T float](l *accessor[T], p *product[T]) bool {
 	var e T
-	return thinTile != nil && l.direct && sizeOf(e) == 4 && p.beta == 0 && p.dst.step == 1 && p.a.step == 1 &&
+	return thinTile != nil && l.direct && sizeOf(e) == 4 && p.beta == 0 && (p.dst.step == 1 || p.dst.row == 1) && p.a.step == 1 &&
 		p.n <= thinColumns && p.n > gemvGroup && p.m >= thinLeast && p.k > 0
 }
 
@@ -58,27 +58,42 @@ func (j *thinJob) pack(l *accessor[float32]) {
 
 func (j *thinJob) run(lo, hi int) {
 	const size = 4
-	b := &slice[float32](j.b.ptr, 1)[0]
+	s := takeScratch()
+	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
-		i := min(lo*thinRows, j.m-thinRows)
-		out, to := &slice[float32](j.dst.at(i, 0, size).ptr, 1)[0], size*j.dst.row
-		a := &slice[float32](j.a.at(i, 0, size).ptr, 1)[0]
-		if before := lo*thinRows - i; before > 0 { // rows that another tile has
-			j.last(a, b, lo*thinRows, before)
+		own := lo * thinRows
+		i := min(own, j.m-thinRows)
+		if i == own && j.dst.step == 1 {
+			j.tile(i, &slice[float32](j.dst.at(i, 0, size).ptr, 1)[0], size*j.dst.row)
 			continue
 		}
-		thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, out, to, j.alpha, 1<<j.n-1)
+		t := scratchBuffer[float32](s, 0, thinRows*thinColumns)
+		j.tile(i, &t[0], size*thinColumns)
+		j.put(t[(own-i)*thinColumns:], own)
 	}
 }
 
-// last computes the rows of the last tile from one on, before which so many are not its own.
-func (j *thinJob) last(a, b *float32, row, before int) {
+// tile computes the tile of rows from i on.
+func (j *thinJob) tile(i int, out *float32, to int) {
 	const size = 4
-	s := takeScratch()
-	defer scratches.Put(s)
-	t := scratchBuffer[float32](s, 0, thinRows*thinColumns)
-	thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, &t[0], size*thinColumns, j.alpha, 1<<j.n-1)
-	for r := before; r < thinRows; r++ {
-		copy(slice[float32](j.dst.at(row+r-before, 0, size).ptr, j.n), t[r*thinColumns:])
+	a, b := &slice[float32](j.a.at(i, 0, size).ptr, 1)[0], &slice[float32](j.b.ptr, 1)[0]
+	thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, out, to, j.alpha, 1<<j.n-1)
+}
+
+// put writes the rows of a tile from one on.
+func (j *thinJob) put(t []float32, row int) {
+	const size = 4
+	rows := len(t) / thinColumns
+	if j.dst.step == 1 {
+		for r := range rows {
+			copy(slice[float32](j.dst.at(row+r, 0, size).ptr, j.n), t[r*thinColumns:])
+		}
+		return
+	}
+	for c := range j.n {
+		out := slice[float32](j.dst.at(row, c, size).ptr, rows)
+		for r := range out {
+			out[r] = t[r*thinColumns+c]
+		}
 	}
 }

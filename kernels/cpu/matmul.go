@@ -143,6 +143,10 @@ func (m *matMulCall[T]) multiply(p product[T]) {
 			multiplySmall(k, p)
 			return
 		}
+		if isFlat(&m.access, p) {
+			multiplyFlat(p, m.serial)
+			return
+		}
 		if isThin(&m.access, p) {
 			multiplyThin(&m.access, p, m.serial)
 			return

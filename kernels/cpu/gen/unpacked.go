@@ -6,13 +6,13 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// generateUnpacked writes tiles of products on operands as they lie, as gemmsmall.go and gemmthin.go specify them.
+// generateUnpacked writes tiles of products on operands as they lie, as gemmsmall.go, gemmflat.go and gemmthin.go specify them.
 func generateUnpacked() {
-	unpacked("product8x32AVX512", 8, 2, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)")
+	unpacked("product8x32AVX512", 8, 2, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)")
 	unpacked("product12x16AVX512", 12, 1, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)")
 }
 
-// unpacked computes some rows, twelve at most, by vectors of columns. A tile of one vector has a mask for its columns. Three rows of a are read from each of
+// unpacked computes some rows, twelve at most, by vectors of columns. A tile of one vector has a mask for its columns, other ones may be added to what is there. Three rows of a are read from each of
 // four pointers.
 func unpacked(name string, rows, width int, signature string) {
 	TEXT(name, NOSPLIT, signature)
@@ -69,20 +69,36 @@ func unpacked(name string, rows, width int, signature string) {
 	JNZ(LabelRef("loop"))
 	alpha := elements[0]
 	VBROADCASTSS(address("alpha"), alpha)
-	for row := range rows {
-		for i := range width {
-			r := sums[row*width+i]
-			VMULPS(alpha, r, r)
-			if masked {
-				VMOVUPS(r, K1, Mem{Base: RDX})
-			} else {
-				VMOVUPS(r, Mem{Base: RDX, Disp: 64 * i})
+	store := func(add bool) {
+		for row := range rows {
+			for i := range width {
+				r, to := sums[row*width+i], Mem{Base: RDX, Disp: 64 * i}
+				VMULPS(alpha, r, r)
+				switch {
+				case masked:
+					VMOVUPS(r, K1, to)
+				case add:
+					VADDPS(to, r, r)
+					fallthrough
+				default:
+					VMOVUPS(r, to)
+				}
+			}
+			if row < rows-1 {
+				ADDQ(RSI, RDX)
 			}
 		}
-		if row < rows-1 {
-			ADDQ(RSI, RDX)
-		}
+		VZEROUPPER()
+		RET()
 	}
-	VZEROUPPER()
-	RET()
+	if !masked {
+		MOVBLZX(address("add"), R8L)
+		TESTL(R8L, R8L)
+		JNZ(LabelRef("add"))
+	}
+	store(false)
+	if !masked {
+		Label("add")
+		store(true)
+	}
 }
