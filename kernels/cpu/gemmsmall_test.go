@@ -74,12 +74,13 @@ func TestThinAndFlatProducts_AreThoseOfOthers(t *testing.T) {
 	for _, s := range [][3]int{{48, 1, 16}, {49, 300, 5}, {100, 7, 10}, {59, 1025, 16}, {1200, 33, 15}, {16, 600, 1024}, {9, 257, 77}, {15, 1, 32}, {13, 300, 33}} {
 		m, k, n := s[0], s[1], s[2]
 		a, b := mixed(m*k+1, rng, false)[1:], mixed(k*n+1, rng, false)[1:]
-		for turn := range 4 { // as they lie, with b transposed, with a transposed result, with a transposed result of both as they lie
+		added := mixed(m*n+1, rng, false)[1:]
+		for turn := range 8 { // as they lie, with b transposed, with a transposed result, with a transposed result of both as they lie; and added to c
 			g.parts = nil
 			product := func(out []float32) *op.Call {
 				c := &op.Call{Op: op.MatMul, F: [8]float64{1.5}, Out: []op.View{viewOf(t, dtype.Float32, out, m, n)},
 					In: []op.View{viewOf(t, dtype.Float32, a, m, k), viewOf(t, dtype.Float32, b, k, n)}}
-				switch turn {
+				switch turn % 4 {
 				case 1:
 					c.In[1] = transposed(viewOf(t, dtype.Float32, b, n, k))
 				case 2:
@@ -87,6 +88,13 @@ func TestThinAndFlatProducts_AreThoseOfOthers(t *testing.T) {
 					c.Out[0] = transposed(c.Out[0])
 				case 3:
 					c.Out[0] = transposed(viewOf(t, dtype.Float32, out, n, m))
+				}
+				if turn >= 4 {
+					rows, columns := c.Out[0].Shape[0], c.Out[0].Shape[1]
+					c.F[1], c.In = -0.5, append(c.In, viewOf(t, dtype.Float32, added, rows, columns))
+					if turn%2 == 1 {
+						c.In[2] = transposed(viewOf(t, dtype.Float32, added, columns, rows))
+					}
 				}
 				return c
 			}

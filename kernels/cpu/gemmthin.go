@@ -1,6 +1,10 @@
 package cpu
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/cistern-ml/cistern/device"
+)
 
 // Products of few columns, and of many rows of a that lie straight: each element of a is used a few times only, so it is read where it lies, and only b is packed.
 
@@ -16,7 +20,7 @@ var thinTile func(k int, a *float32, row, step int, b *float32, ld int, c *float
 // isThin reports whether multiplyThin is the way to compute p.
 func isThin[T float](l *accessor[T], p *product[T]) bool {
 	var e T
-	return thinTile != nil && l.direct && sizeOf(e) == 4 && p.beta == 0 && (p.dst.step == 1 || p.dst.row == 1) && p.a.step == 1 &&
+	return thinTile != nil && l.direct && sizeOf(e) == 4 && (p.dst.step == 1 || p.dst.row == 1) && p.a.step == 1 &&
 		p.n <= thinColumns && p.n > gemvGroup && p.m >= thinLeast && p.k > 0
 }
 
@@ -30,7 +34,7 @@ var thinJobs = sync.Pool{New: func() any { return new(thinJob) }}
 
 func multiplyThin[T float](l *accessor[T], p *product[T], serial bool) {
 	j := thinJobs.Get().(*thinJob)
-	j.product = product[float32]{p.m, p.n, p.k, float32(p.alpha), 0, p.dst, p.a, p.b, matrix{}}
+	j.product = product[float32]{p.m, p.n, p.k, float32(p.alpha), float32(p.beta), p.dst, p.a, p.b, p.c}
 	if j.b.step != 1 {
 		j.pack(any(l).(*accessor[float32]))
 	}
@@ -63,7 +67,7 @@ func (j *thinJob) run(lo, hi int) {
 	for ; lo < hi; lo++ {
 		own := lo * thinRows
 		i := min(own, j.m-thinRows)
-		if i == own && j.dst.step == 1 {
+		if i == own && j.dst.step == 1 && j.beta == 0 {
 			j.tile(i, &slice[float32](j.dst.at(i, 0, size).ptr, 1)[0], size*j.dst.row)
 			continue
 		}
@@ -80,20 +84,36 @@ func (j *thinJob) tile(i int, out *float32, to int) {
 	thinTile(j.k, a, size*j.a.row, size, b, size*j.b.row, out, to, j.alpha, 1<<j.n-1)
 }
 
-// put writes the rows of a tile from one on.
+// put writes the rows of a tile from one on, and adds beta*c.
 func (j *thinJob) put(t []float32, row int) {
 	const size = 4
 	rows := len(t) / thinColumns
 	if j.dst.step == 1 {
 		for r := range rows {
-			copy(slice[float32](j.dst.at(row+r, 0, size).ptr, j.n), t[r*thinColumns:])
+			line := t[r*thinColumns:][:j.n]
+			if j.beta != 0 {
+				j.addTo(line, j.c.at(row+r, 0, size).ptr, j.c.step)
+			}
+			copy(slice[float32](j.dst.at(row+r, 0, size).ptr, j.n), line)
 		}
 		return
 	}
+	var line [thinRows]float32
 	for c := range j.n {
-		out := slice[float32](j.dst.at(row, c, size).ptr, rows)
-		for r := range out {
-			out[r] = t[r*thinColumns+c]
+		for r := range rows {
+			line[r] = t[r*thinColumns+c]
 		}
+		if j.beta != 0 {
+			j.addTo(line[:rows], j.c.at(row, c, size).ptr, j.c.row)
+		}
+		copy(slice[float32](j.dst.at(row, c, size).ptr, rows), line[:])
+	}
+}
+
+// addTo adds beta times elements of c, which are step apart.
+func (p *product[T]) addTo(line []T, c device.Ptr, step int) {
+	var e T
+	for i := range line {
+		line[i] += p.beta * slice[T](offset(c, i*step, sizeOf(e)), 1)[0]
 	}
 }
