@@ -42,16 +42,16 @@ func copyRowsAVX(count int, dst *float32, width int, src *float32, ld int)
 //go:noescape
 func copyRowsAVX512(count int, dst *float32, width int, src *float32, ld int)
 
-// product6x16AVX2 is a smallTile, in gemmsmall_avx2_amd64.s; product8x32AVX512 is a flatTile and product12x16AVX512 a thinTile, in gemmsmall_avx512_amd64.s.
+// product6x16AVX2, product8x32AVX512 and product12x16AVX512 are tiles of smallKernels, in gemmsmall_avx2_amd64.s and gemmsmall_avx512_amd64.s.
 
 //go:noescape
-func product6x16AVX2(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32)
+func product6x16AVX2(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 
 //go:noescape
 func product8x32AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 
 //go:noescape
-func product12x16AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)
+func product12x16AVX512(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
@@ -71,13 +71,11 @@ func init() {
 	}
 	kernels32.gemv = gemvKernels[float32]{axpy4Vector(axpy4AVX2, 16), axpyPairVector, dotsVector(dotAVX2, dot4AVX2, 16)}
 	kernels64.gemv = gemvKernels[float64]{axpy4Vector(axpy4DoubleAVX2, 8), nil, dotsVector(dotDoubleAVX2, dot4DoubleAVX2, 8)}
-	smallKernels = []smallKernel{{6, 16, product6x16AVX2}}
+	thinKernel = smallKernel{6, 16, product6x16AVX2}
+	smallKernels = []smallKernel{thinKernel}
 	if cpu.X86.HasAVX512F {
-		small := func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32) {
-			product8x32AVX512(k, a, row, step, b, ld, c, to, alpha, false)
-		}
-		smallKernels = append([]smallKernel{{8, 32, small}}, smallKernels...)
-		flatTile, thinTile = product8x32AVX512, product12x16AVX512
+		thinKernel = smallKernel{12, 16, product12x16AVX512}
+		smallKernels = []smallKernel{{8, 32, product8x32AVX512}, smallKernels[0]}
 	}
 }
 

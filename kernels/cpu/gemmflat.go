@@ -6,35 +6,34 @@ import "sync"
 // some columns read stays in the first-level cache between them.
 
 const (
-	flatRows    = 8  // of a tile
-	flatColumns = 32 // of a tile
-	flatSteps   = 256
-	flatMost    = 16 // rows of a product
+	flatSteps = 256
+	flatLeast = 9 // rows of a product
+	flatMost  = 16
 )
-
-// flatTile is smallTile, but that results may be added to what is there. It is nil where the processor has no instructions for it.
-var flatTile func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)
 
 // isFlat reports whether multiplyFlat is the way to compute p.
 func isFlat[T float](l *accessor[T], p *product[T]) bool {
-	var e T
-	return flatTile != nil && l.direct && sizeOf(e) == 4 && p.b.step == 1 && p.dst.step == 1 &&
-		p.m > flatRows && p.m <= flatMost && p.n >= flatColumns && p.k > 0
+	return len(smallKernels) > 0 && isSingle(l) && p.b.step == 1 && p.dst.step == 1 &&
+		p.m >= flatLeast && p.m <= flatMost && p.n >= smallKernels[0].columns && p.k > 0
 }
 
 // flatJob is one such product in work. It is a job over tiles of columns.
-type flatJob struct{ product[float32] }
+type flatJob struct {
+	product[float32]
+	kernel *smallKernel
+}
 
 var flatJobs = sync.Pool{New: func() any { return new(flatJob) }}
 
 func multiplyFlat[T float](p *product[T], serial bool) {
 	j := flatJobs.Get().(*flatJob)
 	j.product = product[float32]{p.m, p.n, p.k, float32(p.alpha), float32(p.beta), p.dst, p.a, p.b, p.c}
-	tiles := panels(j.n, flatColumns)
+	j.kernel = &smallKernels[0]
+	tiles := panels(j.n, j.kernel.columns)
 	if serial {
 		j.run(0, tiles)
 	} else {
-		split(tiles, max(1, elementGrain/(flatColumns*j.k)), j)
+		split(tiles, max(1, elementGrain/(j.kernel.columns*j.k)), j)
 	}
 	j.product = product[float32]{}
 	flatJobs.Put(j)
@@ -44,13 +43,14 @@ func (j *flatJob) run(lo, hi int) {
 	s := takeScratch()
 	defer scratches.Put(s)
 	for ; lo < hi; lo++ {
-		column := min(lo*flatColumns, j.n-flatColumns)
+		own := lo * j.kernel.columns
+		column := min(own, j.n-j.kernel.columns)
 		if j.beta != 0 {
-			j.begin(lo * flatColumns)
+			j.begin(own)
 		}
 		for from := 0; from < j.k; from += flatSteps {
-			for row := 0; row < j.m; row += flatRows {
-				j.tile(row, column, lo*flatColumns, from, s)
+			for row := 0; row < j.m; row += j.kernel.rows {
+				j.tile(row, column, own, from, s)
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func (j *flatJob) run(lo, hi int) {
 func (j *flatJob) begin(column int) {
 	const size = 4
 	for r := range j.m {
-		line := slice[float32](j.dst.at(r, column, size).ptr, min(flatColumns, j.n-column))
+		line := slice[float32](j.dst.at(r, column, size).ptr, min(j.kernel.columns, j.n-column))
 		for i := range line {
 			line[i] = j.beta * slice[float32](j.c.at(r, column+i, size).ptr, 1)[0]
 		}
@@ -70,16 +70,17 @@ func (j *flatJob) begin(column int) {
 // tile adds some steps to the results of a tile. Where it overlaps those before it, it is computed apart: its own results are those from a row and a column on.
 func (j *flatJob) tile(row, column, own, from int, s *scratch) {
 	const size = 4
-	i, steps := min(row, j.m-flatRows), min(flatSteps, j.k-from)
+	k := j.kernel
+	i, steps, add := min(row, j.m-k.rows), min(flatSteps, j.k-from), from > 0 || j.beta != 0
 	a, b := &slice[float32](j.a.at(i, from, size).ptr, 1)[0], &slice[float32](j.b.at(from, column, size).ptr, 1)[0]
 	if i == row && column == own {
 		out := &slice[float32](j.dst.at(i, column, size).ptr, 1)[0]
-		flatTile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, out, size*j.dst.row, j.alpha, from > 0 || j.beta != 0)
+		k.tile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, out, size*j.dst.row, j.alpha, add)
 		return
 	}
-	t := scratchBuffer[float32](s, 0, flatRows*flatColumns)
-	flatTile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, &t[0], size*flatColumns, j.alpha, false)
-	for r := row; r < i+flatRows; r++ {
-		putRow(slice[float32](j.dst.at(r, own, size).ptr, column+flatColumns-own), t[(r-i)*flatColumns+own-column:], from > 0 || j.beta != 0)
+	t := scratchBuffer[float32](s, 0, k.rows*k.columns)
+	k.tile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, &t[0], size*k.columns, j.alpha, false)
+	for r := row; r < i+k.rows; r++ {
+		putRow(slice[float32](j.dst.at(r, own, size).ptr, column+k.columns-own), t[(r-i)*k.columns+own-column:], add)
 	}
 }

@@ -139,7 +139,7 @@ func (m *matMulCall[T]) run(lo, hi int) {
 func (m *matMulCall[T]) multiply(p product[T]) {
 	q := p.transposed()
 	for _, p := range []*product[T]{&p, &q} {
-		if k, ok := smallKernelOf(&m.access, p); ok {
+		if k := smallKernelOf(&m.access, p); k != nil {
 			multiplySmall(k, p)
 			return
 		}

@@ -4,7 +4,8 @@
 //
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
 //	go run . -set avx512 -out FILE      gemm_avx512_amd64.s
-//	go run . -set unpacked -out FILE    gemmsmall_avx512_amd64.s
+//	go run . -set unpacked -out FILE    gemmsmall_avx2_amd64.s
+//	go run . -set unpacked512 -out FILE gemmsmall_avx512_amd64.s
 //	go run . -set arithmetic -out FILE  arithmetic_avx2_amd64.s
 //	go run . -set winograd -out FILE    winograd_avx2_amd64.s
 //	go run . -set conv -out FILE        conv_avx2_amd64.s
@@ -49,7 +50,7 @@ func rows(most, least int, t tile) (list []tile) {
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -61,6 +62,8 @@ func main() {
 		generateConv()
 	case *set == "unpacked":
 		generateUnpacked()
+	case *set == "unpacked512":
+		generateUnpacked512()
 	case *set == "conv512":
 		generateConv512()
 	case *set == "pool":
@@ -72,7 +75,7 @@ func main() {
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
 	}
 	for _, t := range list {
 		t.generate()

@@ -6,59 +6,45 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// generateUnpacked writes tiles of products on operands as they lie, as gemmsmall.go, gemmflat.go and gemmthin.go specify them.
+// generateUnpacked writes tiles of products on operands as they lie, as gemmsmall.go specifies them.
 func generateUnpacked() {
-	unpacked("product8x32AVX512", 8, 2, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)")
-	unpacked("product12x16AVX512", 12, 1, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, mask int)")
+	unpacked("product6x16AVX2", 6, 2, ymm)
 }
 
-// unpacked computes some rows, twelve at most, by vectors of columns. A tile of one vector has a mask for its columns, other ones may be added to what is there. Three rows of a are read from each of
-// four pointers.
-func unpacked(name string, rows, width int, signature string) {
-	TEXT(name, NOSPLIT, signature)
-	load := func(name string, r Register) { Load(Param(name), r) }
-	load("k", RCX)
-	load("a", RAX)
-	load("row", R8)
-	load("step", R9)
-	load("b", RBX)
-	load("ld", R10)
-	load("c", RDX)
-	load("to", RSI)
+func generateUnpacked512() {
+	unpacked("product8x32AVX512", 8, 2, zmm)
+	unpacked("product12x16AVX512", 12, 1, zmm)
+}
+
+// unpacked computes some rows, twelve at most, by vectors of columns. Three rows of a are read from each of four pointers.
+func unpacked(name string, rows, width int, v vectors) {
+	TEXT(name, NOSPLIT, "func(k int, a *float32, row, step int, b *float32, ld int, c *float32, to int, alpha float32, add bool)")
+	arguments := []Register{RCX, RAX, R8, R9, RBX, R10, RDX, RSI}
+	for i, name := range []string{"k", "a", "row", "step", "b", "ld", "c", "to"} {
+		Load(Param(name), arguments[i])
+	}
 	pointers := []GPPhysical{RAX, R11, R12, R13}[:(rows+2)/3]
 	for i, p := range pointers[1:] {
 		LEAQ(Mem{Base: pointers[i], Index: R8, Scale: 2}, p)
 		ADDQ(R8, p)
 	}
-	masked := width == 1
-	if masked {
-		load("mask", RDI)
-		KMOVW(EDI, K1)
-	}
-	read := func(from Mem, to Op) {
-		if masked {
-			VMOVUPS_Z(from, K1, to)
-		} else {
-			VMOVUPS(from, to)
-		}
-	}
-	sums, vectors, elements := zmm.registers[:rows*width], zmm.registers[rows*width:][:width], zmm.registers[rows*width+width:]
+	sums, columns, elements := v.registers[:rows*width], v.registers[rows*width:][:width], v.registers[rows*width+width:]
 	for _, r := range sums {
-		zmm.zero(r)
+		v.zero(r)
 	}
 	Label("loop")
-	for i, v := range vectors {
-		read(Mem{Base: RBX, Disp: 64 * i}, v)
+	for i, c := range columns {
+		VMOVUPS(Mem{Base: RBX, Disp: v.bytes * i}, c)
 	}
 	for row := range rows {
-		element := elements[row%4]
+		element := elements[row%min(4, len(elements))]
 		at := Mem{Base: pointers[row/3]}
 		if row%3 > 0 {
 			at.Index, at.Scale = R8, uint8(row%3)
 		}
 		VBROADCASTSS(at, element)
-		for i, v := range vectors {
-			VFMADD231PS(v, element, sums[row*width+i])
+		for i, c := range columns {
+			VFMADD231PS(c, element, sums[row*width+i])
 		}
 	}
 	for _, p := range pointers {
@@ -70,35 +56,24 @@ func unpacked(name string, rows, width int, signature string) {
 	alpha := elements[0]
 	VBROADCASTSS(address("alpha"), alpha)
 	store := func(add bool) {
-		for row := range rows {
-			for i := range width {
-				r, to := sums[row*width+i], Mem{Base: RDX, Disp: 64 * i}
-				VMULPS(alpha, r, r)
-				switch {
-				case masked:
-					VMOVUPS(r, K1, to)
-				case add:
-					VADDPS(to, r, r)
-					fallthrough
-				default:
-					VMOVUPS(r, to)
-				}
+		for i, r := range sums {
+			to := Mem{Base: RDX, Disp: v.bytes * (i % width)}
+			VMULPS(alpha, r, r)
+			if add {
+				VADDPS(to, r, r)
 			}
-			if row < rows-1 {
+			VMOVUPS(r, to)
+			if i%width == width-1 {
 				ADDQ(RSI, RDX)
 			}
 		}
 		VZEROUPPER()
 		RET()
 	}
-	if !masked {
-		MOVBLZX(address("add"), R8L)
-		TESTL(R8L, R8L)
-		JNZ(LabelRef("add"))
-	}
+	MOVBLZX(address("add"), R8L)
+	TESTL(R8L, R8L)
+	JNZ(LabelRef("add"))
 	store(false)
-	if !masked {
-		Label("add")
-		store(true)
-	}
+	Label("add")
+	store(true)
 }
