@@ -7,14 +7,18 @@ import "sync"
 
 const (
 	flatSteps = 256
-	flatLeast = 9 // rows of a product
-	flatMost  = 16
+	flatLeast = 9   // rows of a product
+	flatMost  = 16  // rows of any product
+	flatHigh  = 128 // rows of one whose b is small, and has rows of flatRow elements at most: longer ones meet in few sets of the first-level cache
+	flatRow   = 512
+	flatB     = 1 << 17 // elements of a small b
 )
 
 // isFlat reports whether multiplyFlat is the way to compute p.
 func isFlat[T float](l *accessor[T], p *product[T]) bool {
 	return len(smallKernels) > 0 && isSingle(l) && p.b.step == 1 && p.dst.step == 1 &&
-		p.m >= flatLeast && p.m <= flatMost && p.n >= smallKernels[0].columns && p.k > 0
+		p.m >= flatLeast && p.n >= smallKernels[0].columns && p.k > 0 &&
+		(p.m <= flatMost || p.m <= flatHigh && p.b.row <= flatRow && p.n*p.k <= flatB)
 }
 
 // flatJob is one such product in work. It is a job over tiles of columns.
