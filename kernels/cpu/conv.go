@@ -158,6 +158,8 @@ func (j *convCall[T]) over(g *convGemm[T], axes [2]op.Axis, src *op.View, first,
 	}
 	switch {
 	case g.m == 0 || g.n == 0:
+	case g.isPoint(&axes):
+		g.pointed()
 	case single && isShifted(&joined, channels):
 		g.shifted(&joined, channels)
 	default:

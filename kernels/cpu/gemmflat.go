@@ -21,10 +21,12 @@ func isFlat[T float](l *accessor[T], p *product[T]) bool {
 		(p.m <= flatMost || p.m <= flatHigh && p.b.row <= flatRow && p.n*p.k <= flatB)
 }
 
-// flatJob is one such product in work. It is a job over tiles of columns.
+// flatJob is one such product in work, or as many with the same a. It is a job over tiles of columns.
 type flatJob struct {
 	product[float32]
-	kernel *smallKernel
+	kernel         *smallKernel
+	number         int // of products
+	nextB, nextDst int // elements from one to the next
 }
 
 var flatJobs = sync.Pool{New: func() any { return new(flatJob) }}
@@ -32,8 +34,14 @@ var flatJobs = sync.Pool{New: func() any { return new(flatJob) }}
 func multiplyFlat[T float](p *product[T], serial bool) {
 	j := flatJobs.Get().(*flatJob)
 	j.product = product[float32]{p.m, p.n, p.k, float32(p.alpha), float32(p.beta), p.dst, p.a, p.b, p.c}
+	j.number = 1
+	j.multiply(serial)
+}
+
+// multiply computes the products, and gives j back.
+func (j *flatJob) multiply(serial bool) {
 	j.kernel = &smallKernels[0]
-	tiles := panels(j.n, j.kernel.columns)
+	tiles := j.number * j.tiles()
 	if serial {
 		j.run(0, tiles)
 	} else {
@@ -43,48 +51,65 @@ func multiplyFlat[T float](p *product[T], serial bool) {
 	flatJobs.Put(j)
 }
 
+// tiles is how many tiles the columns of a product make.
+func (j *flatJob) tiles() int { return panels(j.n, j.kernel.columns) }
+
 func (j *flatJob) run(lo, hi int) {
+	const size = 4
 	s := takeScratch()
 	defer scratches.Put(s)
+	tiles := j.tiles()
 	for ; lo < hi; lo++ {
-		own := lo * j.kernel.columns
-		column := min(own, j.n-j.kernel.columns)
+		t := flatTile{flatJob: j, own: lo % tiles * j.kernel.columns}
+		t.b, t.dst = j.b.at(0, lo/tiles*j.nextB, size), j.dst.at(0, lo/tiles*j.nextDst, size)
+		t.column = min(t.own, j.n-j.kernel.columns)
 		if j.beta != 0 {
-			j.begin(own)
+			t.begin()
 		}
 		for from := 0; from < j.k; from += flatSteps {
 			for row := 0; row < j.m; row += j.kernel.rows {
-				j.tile(row, column, own, from, s)
+				t.add(row, from, s)
 			}
 		}
 	}
 }
 
-// begin sets the results of a tile's columns to beta*c.
-func (j *flatJob) begin(column int) {
+// flatTile is the tiles of some columns, in work.
+type flatTile struct {
+	*flatJob
+	b, dst      matrix
+	column, own int // the first column, and the first of its own, where it overlaps the tile before
+}
+
+// begin sets the results to beta*c.
+func (t *flatTile) begin() {
 	const size = 4
-	for r := range j.m {
-		line := slice[float32](j.dst.at(r, column, size).ptr, min(j.kernel.columns, j.n-column))
+	for r := range t.m {
+		line := slice[float32](t.dst.at(r, t.own, size).ptr, min(t.kernel.columns, t.n-t.own))
+		if t.c.step == 0 {
+			fillSlice(line, t.beta*slice[float32](t.c.at(r, 0, size).ptr, 1)[0])
+			continue
+		}
 		for i := range line {
-			line[i] = j.beta * slice[float32](j.c.at(r, column+i, size).ptr, 1)[0]
+			line[i] = t.beta * slice[float32](t.c.at(r, t.own+i, size).ptr, 1)[0]
 		}
 	}
 }
 
-// tile adds some steps to the results of a tile. Where it overlaps those before it, it is computed apart: its own results are those from a row and a column on.
-func (j *flatJob) tile(row, column, own, from int, s *scratch) {
+// add adds some steps to the results of rows. Where they overlap others, they are computed apart.
+func (t *flatTile) add(row, from int, s *scratch) {
 	const size = 4
-	k := j.kernel
-	i, steps, add := min(row, j.m-k.rows), min(flatSteps, j.k-from), from > 0 || j.beta != 0
-	a, b := &slice[float32](j.a.at(i, from, size).ptr, 1)[0], &slice[float32](j.b.at(from, column, size).ptr, 1)[0]
-	if i == row && column == own {
-		out := &slice[float32](j.dst.at(i, column, size).ptr, 1)[0]
-		k.tile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, out, size*j.dst.row, j.alpha, add)
+	k := t.kernel
+	i, steps, add := min(row, t.m-k.rows), min(flatSteps, t.k-from), from > 0 || t.beta != 0
+	a, b := &slice[float32](t.a.at(i, from, size).ptr, 1)[0], &slice[float32](t.b.at(from, t.column, size).ptr, 1)[0]
+	if i == row && t.column == t.own {
+		out := &slice[float32](t.dst.at(i, t.column, size).ptr, 1)[0]
+		k.tile(steps, a, size*t.a.row, size*t.a.step, b, size*t.b.row, out, size*t.dst.row, t.alpha, add)
 		return
 	}
-	t := scratchBuffer[float32](s, 0, k.rows*k.columns)
-	k.tile(steps, a, size*j.a.row, size*j.a.step, b, size*j.b.row, &t[0], size*k.columns, j.alpha, false)
+	sums := scratchBuffer[float32](s, 0, k.rows*k.columns)
+	k.tile(steps, a, size*t.a.row, size*t.a.step, b, size*t.b.row, &sums[0], size*k.columns, t.alpha, false)
 	for r := row; r < i+k.rows; r++ {
-		putRow(slice[float32](j.dst.at(r, own, size).ptr, column+k.columns-own), t[(r-i)*k.columns+own-column:], add)
+		putRow(slice[float32](t.dst.at(r, t.own, size).ptr, t.column+k.columns-t.own), sums[(r-i)*k.columns+t.own-t.column:], add)
 	}
 }
