@@ -282,7 +282,7 @@ func (c *correlation) packRun(panel []float32, first, n int, at [3]int) {
 	count := len(panel) / c.loop.columns
 	from := offset(p.ptr, at[0]*p.image+first*p.channel+(p.axis[0].At0+at[1]*p.axis[0].AtStep)*p.row+(w.At0+at[2]*w.AtStep)*p.column, p.access.size)
 	if p.access.direct && p.column*w.AtStep == 1 {
-		packRows(panel, matrix{from, p.channel, 1}, n, c.loop.columns, count, p.access.size, kernels32.pack.four)
+		packPanel(panel, matrix{from, p.channel, 1}, n, c.loop.columns, count, p.access.size, first, c.columns-first, &kernels32.pack)
 		return
 	}
 	s := takeScratch()

@@ -34,6 +34,11 @@ func dot4DoubleAVX2(n int, a *float64, ld int, b *float64, sums *[gemvGroup]floa
 //go:noescape
 func pack4AVX(steps int, dst *float32, width int, src *float32, ld int)
 
+// pack16AVX512 is a packSixteen.
+//
+//go:noescape
+func pack16AVX512(steps int, dst *float32, width int, src *float32, ld, skip, mask int)
+
 // copyRowsAVX is copyRows of 3, 4, 5, 6 and 16 elements, copyRowsAVX512 of up to 32.
 
 //go:noescape
@@ -59,12 +64,13 @@ func init() {
 	}
 	kernels32.narrow, kernels64.narrow = tilesAVX2()
 	kernels32.wide, kernels64.wide = kernels32.narrow, kernels64.narrow
-	kernels32.pack = packKernels[float32]{pack4AVX, map[int]copyRows[float32]{}}
+	kernels32.pack = packKernels[float32]{four: pack4AVX, rows: map[int]copyRows[float32]{}}
 	for _, width := range []int{3, 4, 5, 6, 16} {
 		kernels32.pack.rows[width] = copyRowsAVX
 	}
 	if cpu.X86.HasAVX512F {
 		kernels32.wide, kernels64.wide = tilesAVX512()
+		kernels32.pack.sixteen = pack16AVX512
 		for _, width := range []int{7, 8, 9, 10, 11, 12, 13, 14, 32} {
 			kernels32.pack.rows[width] = copyRowsAVX512
 		}

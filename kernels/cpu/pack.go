@@ -77,7 +77,7 @@ func pack[T float](l *accessor[T], dst []T, a matrix, job int, rows *cut, k int,
 	n := rows.from(job+1) - i
 	panel, from := dst[rows.at(job)*k:][:width*k], a.at(i, 0, l.size)
 	if l.direct && a.step == 1 {
-		packRows(panel, from, n, width, k, l.size, kernels.four)
+		packPanel(panel, from, n, width, k, l.size, i, rows.count-i, kernels)
 	} else if a.step != 1 || !packHalfRows(l, panel, from, n, width, k) {
 		packConverted(l, panel, from, n, width, k, kernels.four, s)
 	}
@@ -157,16 +157,40 @@ func copySteps[T float](dst, src []T, count, width, ld int, rows copyRows[T]) {
 
 // packKernels are the loops of packing on this processor. Each is nil where it has no instructions for it.
 type packKernels[T float] struct {
-	four packFour[T]
-	rows map[int]copyRows[T] // by their width
+	four    packFour[T]
+	sixteen packSixteen[T]
+	rows    map[int]copyRows[T] // by their width
 }
 
 // packFour packs steps elements, a multiple of 4, of four rows that begin at src and are ld apart: element l of row i goes to
 // dst + l*width + i.
 type packFour[T float] func(steps int, dst *T, width int, src *T, ld int)
 
+// packSixteen packs steps elements, a multiple of 4, of sixteen rows that begin at src and are ld apart: of row i, if mask has bit i, element l goes to
+// dst + l*width + i - skip.
+type packSixteen[T float] func(steps int, dst *T, width int, src *T, ld, skip, mask int)
+
 // copyRows puts rows of width elements, which begin at src and are ld apart, side by side.
 type copyRows[T float] func(count int, dst *T, width int, src *T, ld int)
+
+// packPanel packs a panel of n rows whose elements lie side by side, in a matrix that has some rows before them, and some from the first of them on: sixteen
+// rows at a time, with others of the matrix if need be, if there is a loop for that.
+func packPanel[T float](dst []T, a matrix, n, width, k, size, before, after int, kernels *packKernels[T]) {
+	if kernels.sixteen == nil || k < 4 || before+after < 16 {
+		packRows(dst, a, n, width, k, size, kernels.four)
+		return
+	}
+	for i := 0; i < n; i += 16 {
+		m := min(16, n-i)
+		skip := max(0, 16-(after-i)) // rows before the first that are read instead of those behind the last
+		src, mask := &slice[T](offset(a.ptr, (i-skip)*a.row, size), 1)[0], (1<<m-1)<<skip
+		done := k &^ 3
+		kernels.sixteen(done, &dst[i], width, src, a.row, skip, mask)
+		if done < k { // with some of those before again
+			kernels.sixteen(4, &dst[i+(k-4)*width], width, offsetElements(src, k-4), a.row, skip, mask)
+		}
+	}
+}
 
 // packRows packs a panel of n rows whose elements lie side by side, four rows at a time. The last four may be some of those before again, which
 // is less work than to place them one by one.
