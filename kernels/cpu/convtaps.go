@@ -19,17 +19,20 @@ type tapCall struct {
 	start         float32
 }
 
-// dotCall is a call of the loop over the places of three taps: sums[t] is the sum of grad[y][x] * image[y][x] at offsets[t].
+// dotCall is a call of the loop over the places of some taps: sums[t] is the sum of grad[y][x] * image[y][x] at offsets[t].
 type dotCall struct {
 	grad, image *float32
-	offsets     [3]int // in bytes
+	offsets     [mostTaps]int // in bytes
 	rows        int
 	columns     int // in whole sixteens
 	gradRow     int // distances of rows in bytes
 	imageRow    int
 	masks       *[16]int32 // which of the next sixteen columns there are besides; nil for none
-	sums        [3]float32
+	sums        [mostTaps]float32
 }
+
+// mostTaps is how many taps a dotCall has at most; vector.tapsAtOnce is how many the loop takes.
+const mostTaps = 9
 
 // mostBand is how many elements a band has at most, if it has more than the lines of four rows of a result.
 const mostBand = 1 << 13
@@ -211,12 +214,13 @@ func correlatePlane(d *directConv[float32], w *window[float32], sums []float64, 
 			c.grad, c.gradRow = &b.results[0], 4*x.Size
 		}
 		c.image, c.imageRow = &b.lines[0], 4*h.AtStep*b.line
-		for t := 0; t < len(sums); t += 3 {
-			for k := range c.offsets {
+		n := vector.tapsAtOnce
+		for t := 0; t < len(sums); t += n {
+			for k := range n {
 				c.offsets[k] = b.offsets[min(t+k, len(sums)-1)]
 			}
 			vector.tapDots(c)
-			for k, sum := range c.sums[:min(3, len(sums)-t)] {
+			for k, sum := range c.sums[:min(n, len(sums)-t)] {
 				sums[t+k] += float64(sum)
 			}
 		}

@@ -143,11 +143,11 @@ TEXT ·tapDotsAVX2(SB), NOSPLIT, $0-8
 	ADDQ R9, AX
 	ADDQ R9, BX
 	ADDQ R9, CX
-	MOVQ 40(DI), R8
-	MOVQ 48(DI), R12 // columns in whole sixteens
-	MOVQ 56(DI), R10
-	MOVQ 64(DI), R11
-	MOVQ 72(DI), R13 // masks, or nil
+	MOVQ 88(DI), R8
+	MOVQ 96(DI), R12 // columns in whole sixteens
+	MOVQ 104(DI), R10
+	MOVQ 112(DI), R11
+	MOVQ 120(DI), R13 // masks, or nil
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -217,8 +217,8 @@ next:
 	VHADDPS X0, X0, X0
 	VHADDPS X2, X2, X2
 	VHADDPS X4, X4, X4
-	VMOVSS X0, 80(DI)
-	VMOVSS X2, 84(DI)
-	VMOVSS X4, 88(DI)
+	VMOVSS X0, 128(DI)
+	VMOVSS X2, 132(DI)
+	VMOVSS X4, 136(DI)
 	VZEROUPPER
 	RET

@@ -44,6 +44,8 @@ type vectorLoops struct {
 	taps    func(c *tapCall)
 	tapDots func(c *dotCall)
 
+	tapsAtOnce int // of tapDots
+
 	// fours of rows, ld bytes apart, of a multiple of 8 elements
 	mergeSums, mergeProds func(fours, n int, acc *float64, rows *float32, ld int)
 	mergeMaxes, mergeMins func(fours, n int, acc, rows *float32, ld int)

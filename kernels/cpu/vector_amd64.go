@@ -188,13 +188,28 @@ func padResultsAVX2(rows, n int, values *float32, numbers *uint8, pitch int, src
 //go:noescape
 func poolSharedAVX2(rows, half int, dst, src *float32, terms *poolTerm)
 
-// tapsAVX2 and tapDotsAVX2 are in convtaps_avx2_amd64.s.
+// tapsAVX2 and tapDotsAVX2 are in convtaps_avx2_amd64.s, tapsAVX512 and tapDotsAVX512 in convtaps_avx512_amd64.s.
 //
 //go:noescape
 func tapsAVX2(c *tapCall)
 
 //go:noescape
 func tapDotsAVX2(c *dotCall)
+
+//go:noescape
+func tapsAVX512(c *tapCall)
+
+//go:noescape
+func tapDotsAVX512(c *dotCall)
+
+// tapsVector is vector.taps on AVX-512, which is for rows of sixteen columns and more.
+func tapsVector(c *tapCall) {
+	if c.columns < 16 {
+		tapsAVX2(c)
+		return
+	}
+	tapsAVX512(c)
+}
 
 //go:noescape
 func dotWideAVX2(n int, a, b *float32) float64
@@ -418,7 +433,10 @@ func init() {
 	vector.setWords()
 	if cpu.X86.HasFMA {
 		vector.dot, vector.expSum = dotWideAVX2, expSumAVX2
-		vector.taps, vector.tapDots = tapsAVX2, tapDotsAVX2
+		vector.taps, vector.tapDots, vector.tapsAtOnce = tapsAVX2, tapDotsAVX2, 3
+		if cpu.X86.HasAVX512F {
+			vector.taps, vector.tapDots, vector.tapsAtOnce = tapsVector, tapDotsAVX512, mostTaps
+		}
 	}
 }
 
