@@ -183,6 +183,7 @@ func (st *steps) recognise() {
 	}
 	p := learn(r)
 	st.settled = 0
+	st.learned++
 	r.program, p.used = p, st.epoch
 	p.merge(r)
 	if len(st.programs) == mostKnown {

@@ -33,6 +33,7 @@ type steps struct {
 	repins, others patience       // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
 	kept           uint64         // the most that stayed, in bytes
 	heldLately     [stayed]uint64 // what was in use from before the last steps, in bytes
+	learned        int            // programs, in this step
 
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
 
