@@ -16,7 +16,7 @@ import (
 //
 // A step runs from one call of Step to the next. Requests that the plan does not expect, and those whose place is taken, because a
 // block lives longer than it did, are served by the caching allocator at once; blocks that outlive a step always are. Nothing
-// depends on the program keeping to what was learned.
+// depends on the program keeping to what was learned. With compaction a plan stands aside for many steps where those before went no way that it could learn.
 type Plan struct {
 	a      *Caching
 	wait   time.Duration
