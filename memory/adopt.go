@@ -91,7 +91,7 @@ func (a *Caching) adoptArena(sh *shard, live []*block) {
 			a.dev.OversizeSegments.increase(1)
 		}
 	}
-	sh.cacheAdopted(free, 0, 0)
+	sh.cacheAdopted(seg, free, 0, 0)
 }
 
 // adoptBorrowed makes what was handed out of a borrowed block pieces of its segment. Caller holds the shard.
@@ -112,7 +112,7 @@ func (sh *shard) adoptBorrowed(home *block, live []*block) {
 	}
 	sh.follow(home, last)
 	sh.recycle(home)
-	sh.cacheAdopted(free, count, bytes)
+	sh.cacheAdopted(seg, free, count, bytes)
 }
 
 // adoptPieces links what lies at so many addresses of a segment behind last: planned blocks in use, which are planned no more, and free ones, which it returns: they are
@@ -139,21 +139,17 @@ func (sh *shard) adoptPieces(seg *segment, at device.Ptr, bytes uint64, live []*
 	return free
 }
 
-// cacheAdopted puts free pieces into the index. They are inactive splits, in place of what counted as some before.
-func (sh *shard) cacheAdopted(free []*block, count, bytes int64) {
-	if len(free) == 0 {
-		return
-	}
-	k := free[0].kind
+// cacheAdopted puts free pieces of a segment into the index. They are inactive splits, in place of what counted as some before, also where there are none.
+func (sh *shard) cacheAdopted(seg *segment, free []*block, count, bytes int64) {
 	count, bytes = -count, -bytes
 	for _, b := range free {
 		if !b.whole() {
 			count, bytes = count+1, bytes+int64(b.size)
 		}
 	}
-	if free[0].seg.vm == nil {
-		sh.adjust(k, hotInactiveSplit, count)
-		sh.adjust(k, hotInactiveSplitBytes, bytes)
+	if seg.vm == nil {
+		sh.adjust(seg.kind, hotInactiveSplit, count)
+		sh.adjust(seg.kind, hotInactiveSplitBytes, bytes)
 	}
 	for _, b := range free {
 		sh.rejoinFree(b)

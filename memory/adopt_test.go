@@ -36,3 +36,26 @@ func TestPlan_GivesUpEverythingBeforeARequestFails(t *testing.T) {
 		}
 	}
 }
+
+// What fills a borrowed block all by itself is no inactive split any more when the plan gives everything up.
+func TestPlan_AdoptsBorrowedBlocksThatAreFull(t *testing.T) {
+	r := newRig(t, 4096*mib, "")
+	p, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	x, hole, y := r.alloc(6*mib, 0), r.alloc(5*mib, 0), r.alloc(6*mib, 0)
+	r.free(hole)
+	var b Block
+	for range 4 {
+		r.free(b)
+		require.NoError(t, p.Step())
+		b = r.alloc(5*mib, 0)
+	}
+	require.Equal(t, b.Size(), b.b.slot.home.size)
+	r.a.mu.Lock()
+	_, err = r.a.adopt()
+	r.a.mu.Unlock()
+	require.NoError(t, err)
+	r.check()
+	r.free(x, y, b)
+	require.NoError(t, p.Close())
+}

@@ -66,11 +66,15 @@ func (p *stepProgram) begin() uint64 {
 	return min(p.alive()/firstPart, slices.Max(p.sizes[:min(len(p.sizes), firstPart/4)]))
 }
 
+// stayed is for how many steps in a row a block is taken for one of those that stay from step to step: others are kept for a step or some now and then.
+const stayed = 8
+
 // another reports whether the step that is over is of another model: much of what stayed from step to step is gone, and what is to come in its place was never
 // planned. Evaluations, say, whose caches come and go, are told from that by how often it is so. Caller holds the shard, and calls it after end.
 func (st *steps) another() bool {
 	held := st.held()
-	st.kept = max(st.kept, held)
+	st.heldLately[st.epoch%stayed] = held
+	st.kept = max(st.kept, slices.Min(st.heldLately[:]))
 	if st.others.waits() || held >= st.kept/4*3 {
 		return false
 	}
@@ -179,6 +183,7 @@ func (st *steps) recognise() {
 	}
 	p := learn(r)
 	st.settled = 0
+	st.learned++
 	r.program, p.used = p, st.epoch
 	p.merge(r)
 	if len(st.programs) == mostKnown {

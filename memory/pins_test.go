@@ -286,3 +286,33 @@ func TestPlan_OfManyBlocksNearlyAlike(t *testing.T) {
 		require.NoError(t, p.Close())
 	}
 }
+
+// A block that is kept for some steps, and given back, is no model that goes.
+func TestPlan_TellsKeptBlocksFromModels(t *testing.T) {
+	r := newTurns(t)
+	ops := all(0, 8, 30, 14, 6)
+	for i := range 60 {
+		r.step(ops)
+		switch {
+		case i%10 == 4:
+			r.kept = append(r.kept, r.alloc(20*mib, 0))
+		case i%10 == 7:
+			r.free(r.kept...)
+			r.kept = nil
+		}
+	}
+	st := (*r.a.shards.Load())[0].steps
+	require.Zero(t, st.others.steps+st.others.mistakes, "nothing was forgotten")
+}
+
+// Of a request whose blocks have been planned again and stay once more, many must have gone until that is done again.
+func TestBrief(t *testing.T) {
+	var b brief
+	for _, times := range []int{firstBrief, firstBrief * relapse, lastSettled, lastSettled} {
+		for range times - 1 {
+			require.False(t, b.again(3, 10))
+		}
+		require.True(t, b.again(3, 10))
+		require.False(t, b.again(0, 10), "it stays")
+	}
+}

@@ -28,7 +28,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Lock()
 	own, grown := st.own(), uint64(a.dev.ReservedBytes.All.Current)-st.arena.mapped > st.beside
 	var todo []*stepProgram
-	if !st.adopted.waits() && st.pause == 0 {
+	if !st.adopted.waits() && st.pause == 0 && a.plan.unrest.stand == serving {
 		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
 	}
 	so := slices.Clone(st.now.entries)

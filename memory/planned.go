@@ -16,7 +16,7 @@ import (
 //
 // A step runs from one call of Step to the next. Requests that the plan does not expect, and those whose place is taken, because a
 // block lives longer than it did, are served by the caching allocator at once; blocks that outlive a step always are. Nothing
-// depends on the program keeping to what was learned.
+// depends on the program keeping to what was learned. With compaction a plan stands aside for many steps where those before went no way that it could learn.
 type Plan struct {
 	a      *Caching
 	wait   time.Duration
@@ -24,6 +24,7 @@ type Plan struct {
 	lately [recentSteps]demand // guarded by a.mu: of the last steps
 	last   PlanStats           // guarded by a.mu: when it was closed
 	most   uint64              // guarded by a.mu: bytes that were reserved at once in this step
+	unrest unrest              // guarded by a.mu
 	had    uint64              // guarded by a.mu: and in the one before, if the plan served nothing in it, or refused requests
 
 	// compute is computePlacement. Called by way of it, package plan is part of those programs only that make a plan.
@@ -74,7 +75,7 @@ func (a *Caching) NewPlan(opts ...PlanOption) (*Plan, error) {
 		return nil, argumentErr("NewPlan", "the allocator has a plan; close it first")
 	}
 	a.spoil()
-	a.plan = &Plan{a: a, wait: stepWait, compute: computePlacement}
+	a.plan = &Plan{a: a, wait: stepWait, compute: computePlacement, unrest: unrest{left: watched, keeps: learning}}
 	for _, o := range opts {
 		if o != nil {
 			o(a.plan)
@@ -129,6 +130,7 @@ func (p *Plan) Step() error {
 	p.steps++
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
+	stands := p.unrest.ended(a, p.most)
 	most := p.most
 	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
 	served, refusals := false, false
@@ -144,6 +146,8 @@ func (p *Plan) Step() error {
 		served, refusals = served || sh.steps.served != 0, refusals || refused
 		idle := sh.steps.served == 0
 		settled := sh.steps.end()
+		p.unrest.news += sh.steps.learned
+		sh.steps.learned = 0
 		if p := sh.steps.last.program; p != nil && idle {
 			p.had = most
 		}
@@ -160,6 +164,9 @@ func (p *Plan) Step() error {
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing
 			errs = append(errs, a.returnCached(sh))
 		}
+	}
+	if stands {
+		errs = append(errs, a.standAside())
 	}
 	if served && !refusals {
 		p.had = 0

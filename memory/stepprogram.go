@@ -193,12 +193,15 @@ func (p *stepProgram) lived(i int, e entry, over bool) {
 // brief is how long the blocks of a request lived that are no part of the plan because one of them has stayed: in one step that was unlike all others, perhaps.
 type brief struct {
 	times  int32 // in a row that they were gone at the end of their step
-	enough int32 // times until they are planned again: twice as many after each that has stayed since
+	enough int32 // times until they are planned again: many more after each that has stayed since
 	end    int32 // the latest, as in entry
 }
 
 // firstBrief is how many times that must have been at first.
 const firstBrief = 4
+
+// relapse is how many times as long it takes after each of them that has stayed: what does so twice does it again, and placing others anew each time costs more than its place is worth.
+const relapse = 64
 
 // again takes in when one was free, in a step of n requests, and reports whether they are to be planned again.
 func (b *brief) again(end, n int32) bool {
@@ -211,7 +214,7 @@ func (b *brief) again(end, n int32) bool {
 	if b.times < b.enough {
 		return false
 	}
-	b.times, b.enough = 0, min(2*b.enough, lastSettled)
+	b.times, b.enough = 0, min(relapse*b.enough, lastSettled)
 	return true
 }
 

@@ -29,9 +29,11 @@ type steps struct {
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
-	adopted        patience // with requests that would have failed for the plan's sake, see adopt
-	repins, others patience // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
-	kept           uint64   // the most that stayed from one step to the next, in bytes
+	adopted        patience       // with requests that would have failed for the plan's sake, see adopt
+	repins, others patience       // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
+	kept           uint64         // the most that stayed, in bytes
+	heldLately     [stayed]uint64 // what was in use from before the last steps, in bytes
+	learned        int            // programs, in this step
 
 	clean, settled int // steps in a row that went by the plan, and how many must have until what is cached is given back; see settle
 
