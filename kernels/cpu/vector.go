@@ -69,6 +69,9 @@ type vectorLoops struct {
 
 	compare comparisons // compare.go
 
+	// multiples of 32 elements of 1, 2, 4 and 8 bytes, by as many bytes of a
+	choose8, choose16, choose32, choose64 func(n int, dst, a, b, c *byte)
+
 	// multiples of 8 elements of int64 (divide.go). small reports whether all can be divided by the others
 	small     func(n int, v *byte) int
 	divisions [divisionCount]func(n int, dst, a, b *byte)

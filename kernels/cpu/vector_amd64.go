@@ -345,6 +345,18 @@ func equalInt32AVX2(n int, dst, a, b *byte)
 func unequalInt32AVX2(n int, dst, a, b *byte)
 
 //go:noescape
+func choose8AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose16AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose32AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose64AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
 func uint8ToInt32AVX2(n int, dst, src *byte)
 
 //go:noescape
@@ -444,6 +456,7 @@ func (v *vectorLoops) setWords() {
 		{lessInt32AVX2, lessEqualInt32AVX2, equalInt32AVX2, unequalInt32AVX2},
 		{lessFloat32AVX2, lessEqualFloat32AVX2, equalFloat32AVX2, unequalFloat32AVX2},
 	}
+	v.choose8, v.choose16, v.choose32, v.choose64 = choose8AVX2, choose16AVX2, choose32AVX2, choose64AVX2
 	v.casts[castUint8][castInt32], v.casts[castInt32][castUint8] = uint8ToInt32AVX2, int32ToUint8AVX2
 	v.casts[castUint8][castFloat32], v.casts[castInt32][castFloat32] = uint8ToFloat32AVX2, int32ToFloat32AVX2
 	v.casts[castInt32][castFloat64] = int32ToFloat64AVX2
