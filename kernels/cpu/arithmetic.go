@@ -31,7 +31,8 @@ func choose[T word]() op.Func {
 
 func where[T word](dst []T, a []uint8, b, c []T, _ *op.Call) {
 	if n := len(dst) &^ 31; n > 0 {
-		if f := chooser[T](); f != nil {
+		var e T
+		if f := vector.choose[sizeClass(e)]; f != nil {
 			f(n, &bytesOf(dst)[0], &a[0], &bytesOf(b)[0], &bytesOf(c)[0])
 			dst, a, b, c = dst[n:], a[n:], b[n:], c[n:]
 		}
@@ -40,18 +41,4 @@ func where[T word](dst []T, a []uint8, b, c []T, _ *op.Call) {
 	for i := range dst {
 		dst[i] = c[i] ^ (b[i]^c[i])&-T(truth(a[i] != 0)) // no branch: which way it goes cannot be predicted
 	}
-}
-
-// chooser is the vector loop of where, nil if there is none.
-func chooser[T word]() func(n int, dst, a, b, c *byte) {
-	var e T
-	switch sizeOf(e) {
-	case 1:
-		return vector.choose8
-	case 2:
-		return vector.choose16
-	case 4:
-		return vector.choose32
-	}
-	return vector.choose64
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	"sync"
 	"unsafe"
 
@@ -61,6 +62,12 @@ func asFloats(words []uint32) []float32 {
 
 // sizeOf is the size of T in memory.
 func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }
+
+// sizeClasses are the sizes that elements have in memory: 1, 2, 4 and 8 bytes.
+const sizeClasses = 4
+
+// sizeClass is the place of T's size among them.
+func sizeClass[T any](v T) int { return bits.TrailingZeros(uint(unsafe.Sizeof(v))) }
 
 // elementsAt is the n elements that begin at p.
 func elementsAt[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
