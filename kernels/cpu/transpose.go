@@ -30,32 +30,32 @@ func (c *crossing[T]) crosses(l *loop) bool {
 			c.loop, c.across = l, d
 			c.columns = panels(l.inner(), crossTile)
 			c.tiles = c.columns * panels(l.Shape[d], crossTile)
-			c.planes()
+			l.planes(d, &c.rest)
 			return true
 		}
 	}
 	return false
 }
 
-// planes sets rest to the loop over the first elements of all planes.
-func (c *crossing[T]) planes() {
-	c.rest = loop{}
-	c.rest.N, c.rest.Total = 2, 1
-	c.rest.Ptr, c.rest.Size = c.loop.Ptr, c.loop.Size
-	for d := range c.loop.NDim - 1 {
-		if d == c.across {
+// planes sets to to the loop over the first elements of all planes, which have the last dimension and the one across.
+func (l *loop) planes(across int, to *loop) {
+	*to = loop{}
+	to.N, to.Total = l.N, 1
+	to.Ptr, to.Size = l.Ptr, l.Size
+	for d := range l.NDim - 1 {
+		if d == across {
 			continue
 		}
-		n := c.rest.NDim
-		c.rest.Shape[n] = c.loop.Shape[d]
-		for k := range 2 {
-			c.rest.Stride[k][n] = c.loop.Stride[k][d]
+		n := to.NDim
+		to.Shape[n] = l.Shape[d]
+		for k := range l.N {
+			to.Stride[k][n] = l.Stride[k][d]
 		}
-		c.rest.Total *= c.loop.Shape[d]
-		c.rest.NDim++
+		to.Total *= l.Shape[d]
+		to.NDim++
 	}
-	if c.rest.NDim == 0 {
-		c.rest.NDim, c.rest.Shape[0] = 1, 1
+	if to.NDim == 0 {
+		to.NDim, to.Shape[0] = 1, 1
 	}
 }
 
@@ -107,7 +107,7 @@ func crowding(bytes int) int { return min(bytes&-bytes, 4<<10) }
 func crossBlocks[T any](n int, dst device.Ptr, ld, nextTo int, src device.Ptr, step, nextFrom int) {
 	var e T
 	size := sizeOf(e)
-	if f := vector.transpose[sizeClass(e)]; f != nil && n > 0 {
+	if f := vector.transpose[sizeClass(size)]; f != nil && n > 0 {
 		f(n, &slice[byte](dst, 1)[0], size*ld, size*nextTo, &slice[byte](src, 1)[0], size*step, size*nextFrom)
 		return
 	}
