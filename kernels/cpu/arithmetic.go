@@ -30,6 +30,13 @@ func choose[T word]() op.Func {
 }
 
 func where[T word](dst []T, a []uint8, b, c []T, _ *op.Call) {
+	if n := len(dst) &^ 31; n > 0 {
+		var e T
+		if f := vector.choose[sizeClass(sizeOf(e))]; f != nil {
+			f(n, &bytesOf(dst)[0], &a[0], &bytesOf(b)[0], &bytesOf(c)[0])
+			dst, a, b, c = dst[n:], a[n:], b[n:], c[n:]
+		}
+	}
 	a, b, c = a[:len(dst)], b[:len(dst)], c[:len(dst)]
 	for i := range dst {
 		dst[i] = c[i] ^ (b[i]^c[i])&-T(truth(a[i] != 0)) // no branch: which way it goes cannot be predicted

@@ -63,7 +63,7 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 	pool := &sync.Pool{New: func() any {
 		return &elements[D, A, B, C]{dst: dst, a: a, b: b, c: c, f: f}
 	}}
-	return func(call *op.Call) error {
+	return crosswise(inputs, func(call *op.Call) error {
 		e := pool.Get().(*elements[D, A, B, C])
 		e.over.begin(call, inputs, direct)
 		if e.over.Total > 0 {
@@ -72,7 +72,7 @@ func elementwise[D, A, B, C any](dst accessor[D], a accessor[A], b accessor[B], 
 		e.over.call = nil
 		pool.Put(e)
 		return nil
-	}
+	})
 }
 
 // begin takes a call of operands that are direct or not.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	"sync"
 	"unsafe"
 
@@ -62,6 +63,12 @@ func asFloats(words []uint32) []float32 {
 // sizeOf is the size of T in memory.
 func sizeOf[T any](v T) int { return int(unsafe.Sizeof(v)) }
 
+// sizeClasses are the sizes that elements have in memory: 1, 2, 4 and 8 bytes.
+const sizeClasses = 4
+
+// sizeClass is the place of a size among them.
+func sizeClass(size int) int { return bits.TrailingZeros(uint(size)) }
+
 // elementsAt is the n elements that begin at p.
 func elementsAt[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
 
@@ -74,7 +81,7 @@ func watched[T any](n int) []T {
 	const elements = 256 // more than an instruction too many writes
 	s := make([]T, elements+n+elements)
 	switch any(s).(type) {
-	case []float32, []float64, []uint8, []uint32, []int32:
+	case []float32, []float64, []uint8, []uint32, []uint64, []int32:
 		watch(bytesOf(s[:elements]))
 		watch(bytesOf(s[elements+n:]))
 	}

@@ -7,7 +7,7 @@ import "github.com/cistern-ml/cistern/device"
 
 const (
 	crossTile = 64 // elements of a tile along either dimension
-	crossRows = 8  // rows of the input that are taken together
+	crossRows = 8  // rows and columns of a block
 )
 
 // crossing is the part of a mover that exchanges dimensions. It is a job over tiles.
@@ -30,32 +30,32 @@ func (c *crossing[T]) crosses(l *loop) bool {
 			c.loop, c.across = l, d
 			c.columns = panels(l.inner(), crossTile)
 			c.tiles = c.columns * panels(l.Shape[d], crossTile)
-			c.planes()
+			l.planes(d, &c.rest)
 			return true
 		}
 	}
 	return false
 }
 
-// planes sets rest to the loop over the first elements of all planes.
-func (c *crossing[T]) planes() {
-	c.rest = loop{}
-	c.rest.N, c.rest.Total = 2, 1
-	c.rest.Ptr, c.rest.Size = c.loop.Ptr, c.loop.Size
-	for d := range c.loop.NDim - 1 {
-		if d == c.across {
+// planes sets to to the loop over the first elements of all planes, which have the last dimension and the one across.
+func (l *loop) planes(across int, to *loop) {
+	*to = loop{}
+	to.N, to.Total = l.N, 1
+	to.Ptr, to.Size = l.Ptr, l.Size
+	for d := range l.NDim - 1 {
+		if d == across {
 			continue
 		}
-		n := c.rest.NDim
-		c.rest.Shape[n] = c.loop.Shape[d]
-		for k := range 2 {
-			c.rest.Stride[k][n] = c.loop.Stride[k][d]
+		n := to.NDim
+		to.Shape[n] = l.Shape[d]
+		for k := range l.N {
+			to.Stride[k][n] = l.Stride[k][d]
 		}
-		c.rest.Total *= c.loop.Shape[d]
-		c.rest.NDim++
+		to.Total *= l.Shape[d]
+		to.NDim++
 	}
-	if c.rest.NDim == 0 {
-		c.rest.NDim, c.rest.Shape[0] = 1, 1
+	if to.NDim == 0 {
+		to.NDim, to.Shape[0] = 1, 1
 	}
 }
 
@@ -74,24 +74,50 @@ func (c *crossing[T]) run(lo, hi int) {
 	}
 }
 
-// tile copies the tile of w's plane that begins at place y along across, and at place x along the last dimension.
+// tile copies the tile of w's plane that begins at place y along across, and at place x along the last dimension: blocks of crossRows rows and
+// columns, and what is left beside and below them.
 func (c *crossing[T]) tile(w *walk, y, x int) {
 	out, _ := w.at(0)
 	in, _ := w.at(1)
-	ld, step := c.loop.Stride[0][c.across], c.loop.Stride[1][c.loop.NDim-1]
+	ld, step, size := c.loop.Stride[0][c.across], c.loop.Stride[1][c.loop.NDim-1], c.loop.Size[0]
 	height, width := min(crossTile, c.loop.Shape[c.across]-y), min(crossTile, c.loop.inner()-x)
-	for end := x + width; x < end; x += crossRows {
-		var e T
-		p, q := offset(out, y*ld+x, c.loop.Size[0]), offset(in, x*step+y, c.loop.Size[1])
-		done, rows := 0, min(crossRows, end-x)
-		if vector.transpose != nil && rows == crossRows && sizeOf(e) == 4 {
-			if done = height &^ 7; done > 0 {
-				vector.transpose(done, &slice[uint32](p, 1)[0], 4*ld, &slice[uint32](q, 1)[0], 4*step)
-			}
+	out, in = offset(out, y*ld+x, size), offset(in, x*step+y, size)
+	down, right := height&^(crossRows-1), width&^(crossRows-1)
+	if crowding(ld*size) >= crowding(step*size) {
+		for y := 0; y < down; y += crossRows {
+			crossBlocks[T](right/crossRows, offset(out, y*ld, size), ld, crossRows, offset(in, y, size), step, crossRows*step)
 		}
-		if done < height {
-			crossGo[T](offset(p, done*ld, c.loop.Size[0]), ld, offset(q, done, c.loop.Size[1]), step, rows, height-done)
+	} else {
+		for x := 0; x < right; x += crossRows {
+			crossBlocks[T](down/crossRows, offset(out, x, size), ld, crossRows*ld, offset(in, x*step, size), step, crossRows)
 		}
+	}
+	if down < height {
+		crossGo[T](offset(out, down*ld, size), ld, offset(in, down, size), step, right, height-down)
+	}
+	crossGo[T](offset(out, right, size), ld, offset(in, right*step, size), step, width-right, height)
+}
+
+// crowding tells how few sets of a first-level cache hold lines that are so many bytes apart: all are in one if it is a multiple of 4 KiB, and
+// then push each other out before they are read, or written, to their ends. A tile goes along the lines that are the more crowded.
+func crowding(bytes int) int { return min(bytes&-bytes, 4<<10) }
+
+// crossBlocks copies n blocks of crossRows rows of as many elements, step apart, to rows that are ld apart. The blocks are nextFrom, and
+// nextTo, apart.
+func crossBlocks[T any](n int, dst device.Ptr, ld, nextTo int, src device.Ptr, step, nextFrom int) {
+	var e T
+	size := sizeOf(e)
+	if f := vector.transpose[sizeClass(size)]; f != nil && n > 0 {
+		f(n, &slice[byte](dst, 1)[0], size*ld, size*nextTo, &slice[byte](src, 1)[0], size*step, size*nextFrom)
+		return
+	}
+	if nextFrom == crossRows { // side by side
+		crossGo[T](dst, ld, src, step, crossRows, n*crossRows)
+		return
+	}
+	for range n {
+		crossGo[T](dst, ld, src, step, crossRows, crossRows)
+		dst, src = offset(dst, nextTo, size), offset(src, nextFrom, size)
 	}
 }
 

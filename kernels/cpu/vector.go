@@ -20,8 +20,7 @@ type vectorLoops struct {
 	sgd                  func(n int, p, buf, grad *float32, c *sgdScalars[float32])
 	adam                 func(n int, p, m, v, grad *float32, c *adamScalars[float32])
 
-	moveRows  func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
-	transpose func(n int, dst *uint32, to int, src *uint32, from int)   // eight rows of n elements; distances in bytes
+	moveRows func(rows int, dst *byte, to int, src *byte, from, n int) // rows of n bytes, at least 32; distances in bytes
 
 	channelForms func(n int, y, x *float32, c *channelRow)
 	channelGrads func(n int, y, grad, x *float32, c *channelRow)
@@ -70,6 +69,10 @@ type vectorLoops struct {
 	logic                                             func(n int, dst, a, b *byte, m *[4]uint64)
 
 	compare comparisons // compare.go
+
+	// Of elements of 1, 2, 4 and 8 bytes (sizeClass): multiples of 32 by as many bytes of a, and blocks of eight rows of eight; distances in bytes
+	choose    [sizeClasses]func(n int, dst, a, b, c *byte)
+	transpose [sizeClasses]func(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int)
 
 	// multiples of 8 elements of int64 (divide.go). small reports whether all can be divided by the others
 	small     func(n int, v *byte) int

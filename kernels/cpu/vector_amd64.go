@@ -156,10 +156,19 @@ func maxAVX2(n int, v *float32) float32
 //go:noescape
 func minAVX2(n int, v *float32) float32
 
-// transpose8AVX2 is in transpose_avx2_amd64.s, and like crossGo.
+// Those of exchanged dimensions are in transpose_avx2_amd64.s.
 //
 //go:noescape
-func transpose8AVX2(n int, dst *uint32, to int, src *uint32, from int)
+func transpose8AVX2(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int)
+
+//go:noescape
+func transpose16AVX2(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int)
+
+//go:noescape
+func transpose32AVX2(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int)
+
+//go:noescape
+func transpose64AVX2(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int)
 
 // moveRowsAVX2 is in rows_avx2_amd64.s.
 //
@@ -360,6 +369,18 @@ func equalInt32AVX2(n int, dst, a, b *byte)
 func unequalInt32AVX2(n int, dst, a, b *byte)
 
 //go:noescape
+func choose8AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose16AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose32AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
+func choose64AVX2(n int, dst, a, b, c *byte)
+
+//go:noescape
 func uint8ToInt32AVX2(n int, dst, src *byte)
 
 //go:noescape
@@ -428,7 +449,7 @@ func init() {
 		averagePlaces: averagePlacesAVX2, mostPlaces: mostPlacesAVX2, evenOddRows: evenOddRowsAVX2,
 		poolNumbered: poolNumberedAVX2, poolShared: poolSharedAVX2, padResults: padResultsAVX2,
 		sgd: sgdAVX2, adam: adamAVX2,
-		philox: philoxAVX2, transpose: transpose8AVX2, moveRows: moveRowsAVX2,
+		philox: philoxAVX2, moveRows: moveRowsAVX2,
 	}
 	vector.setWords()
 	if cpu.X86.HasFMA {
@@ -462,6 +483,8 @@ func (v *vectorLoops) setWords() {
 		{lessInt32AVX2, lessEqualInt32AVX2, equalInt32AVX2, unequalInt32AVX2},
 		{lessFloat32AVX2, lessEqualFloat32AVX2, equalFloat32AVX2, unequalFloat32AVX2},
 	}
+	v.choose = [...]func(n int, dst, a, b, c *byte){choose8AVX2, choose16AVX2, choose32AVX2, choose64AVX2}
+	v.transpose = [...]func(n int, dst *byte, to, nextTo int, src *byte, from, nextFrom int){transpose8AVX2, transpose16AVX2, transpose32AVX2, transpose64AVX2}
 	v.casts[castUint8][castInt32], v.casts[castInt32][castUint8] = uint8ToInt32AVX2, int32ToUint8AVX2
 	v.casts[castUint8][castFloat32], v.casts[castInt32][castFloat32] = uint8ToFloat32AVX2, int32ToFloat32AVX2
 	v.casts[castInt32][castFloat64] = int32ToFloat64AVX2

@@ -1561,6 +1561,161 @@ DATA comparedOrder<>+6(SB)/1, $0x03
 DATA comparedOrder<>+7(SB)/1, $0x07
 GLOBL comparedOrder<>(SB), RODATA|NOPTR, $8
 
+// func choose8AVX2(n int, dst *byte, a *byte, b *byte, c *byte)
+// Requires: AVX, AVX2
+TEXT ·choose8AVX2(SB), NOSPLIT, $0-40
+	MOVQ  n+0(FP), CX
+	MOVQ  dst+8(FP), DI
+	MOVQ  a+16(FP), SI
+	MOVQ  b+24(FP), DX
+	MOVQ  c+32(FP), R8
+	VPXOR Y15, Y15, Y15
+
+loop:
+	VMOVDQU   (SI), Y0
+	VPCMPEQB  Y0, Y15, Y0
+	VMOVUPS   (DX), Y8
+	VPBLENDVB Y0, (R8), Y8, Y8
+	VMOVUPS   Y8, (DI)
+	ADDQ      $0x20, SI
+	ADDQ      $0x00000020, DX
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000020, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func choose16AVX2(n int, dst *byte, a *byte, b *byte, c *byte)
+// Requires: AVX, AVX2
+TEXT ·choose16AVX2(SB), NOSPLIT, $0-40
+	MOVQ  n+0(FP), CX
+	MOVQ  dst+8(FP), DI
+	MOVQ  a+16(FP), SI
+	MOVQ  b+24(FP), DX
+	MOVQ  c+32(FP), R8
+	VPXOR Y15, Y15, Y15
+
+loop:
+	VPMOVZXBW (SI), Y0
+	VPCMPEQW  Y0, Y15, Y0
+	VPMOVZXBW 16(SI), Y1
+	VPCMPEQW  Y1, Y15, Y1
+	VMOVUPS   (DX), Y8
+	VPBLENDVB Y0, (R8), Y8, Y8
+	VMOVUPS   Y8, (DI)
+	VMOVUPS   32(DX), Y8
+	VPBLENDVB Y1, 32(R8), Y8, Y8
+	VMOVUPS   Y8, 32(DI)
+	ADDQ      $0x20, SI
+	ADDQ      $0x00000040, DX
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000040, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func choose32AVX2(n int, dst *byte, a *byte, b *byte, c *byte)
+// Requires: AVX, AVX2
+TEXT ·choose32AVX2(SB), NOSPLIT, $0-40
+	MOVQ  n+0(FP), CX
+	MOVQ  dst+8(FP), DI
+	MOVQ  a+16(FP), SI
+	MOVQ  b+24(FP), DX
+	MOVQ  c+32(FP), R8
+	VPXOR Y15, Y15, Y15
+
+loop:
+	VPMOVZXBD (SI), Y0
+	VPCMPEQD  Y0, Y15, Y0
+	VPMOVZXBD 8(SI), Y1
+	VPCMPEQD  Y1, Y15, Y1
+	VPMOVZXBD 16(SI), Y2
+	VPCMPEQD  Y2, Y15, Y2
+	VPMOVZXBD 24(SI), Y3
+	VPCMPEQD  Y3, Y15, Y3
+	VMOVUPS   (DX), Y8
+	VBLENDVPS Y0, (R8), Y8, Y8
+	VMOVUPS   Y8, (DI)
+	VMOVUPS   32(DX), Y8
+	VBLENDVPS Y1, 32(R8), Y8, Y8
+	VMOVUPS   Y8, 32(DI)
+	VMOVUPS   64(DX), Y8
+	VBLENDVPS Y2, 64(R8), Y8, Y8
+	VMOVUPS   Y8, 64(DI)
+	VMOVUPS   96(DX), Y8
+	VBLENDVPS Y3, 96(R8), Y8, Y8
+	VMOVUPS   Y8, 96(DI)
+	ADDQ      $0x20, SI
+	ADDQ      $0x00000080, DX
+	ADDQ      $0x00000080, R8
+	ADDQ      $0x00000080, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func choose64AVX2(n int, dst *byte, a *byte, b *byte, c *byte)
+// Requires: AVX, AVX2
+TEXT ·choose64AVX2(SB), NOSPLIT, $0-40
+	MOVQ  n+0(FP), CX
+	MOVQ  dst+8(FP), DI
+	MOVQ  a+16(FP), SI
+	MOVQ  b+24(FP), DX
+	MOVQ  c+32(FP), R8
+	VPXOR Y15, Y15, Y15
+
+loop:
+	VPMOVZXBQ (SI), Y0
+	VPCMPEQQ  Y0, Y15, Y0
+	VPMOVZXBQ 4(SI), Y1
+	VPCMPEQQ  Y1, Y15, Y1
+	VPMOVZXBQ 8(SI), Y2
+	VPCMPEQQ  Y2, Y15, Y2
+	VPMOVZXBQ 12(SI), Y3
+	VPCMPEQQ  Y3, Y15, Y3
+	VPMOVZXBQ 16(SI), Y4
+	VPCMPEQQ  Y4, Y15, Y4
+	VPMOVZXBQ 20(SI), Y5
+	VPCMPEQQ  Y5, Y15, Y5
+	VPMOVZXBQ 24(SI), Y6
+	VPCMPEQQ  Y6, Y15, Y6
+	VPMOVZXBQ 28(SI), Y7
+	VPCMPEQQ  Y7, Y15, Y7
+	VMOVUPS   (DX), Y8
+	VBLENDVPD Y0, (R8), Y8, Y8
+	VMOVUPS   Y8, (DI)
+	VMOVUPS   32(DX), Y8
+	VBLENDVPD Y1, 32(R8), Y8, Y8
+	VMOVUPS   Y8, 32(DI)
+	VMOVUPS   64(DX), Y8
+	VBLENDVPD Y2, 64(R8), Y8, Y8
+	VMOVUPS   Y8, 64(DI)
+	VMOVUPS   96(DX), Y8
+	VBLENDVPD Y3, 96(R8), Y8, Y8
+	VMOVUPS   Y8, 96(DI)
+	VMOVUPS   128(DX), Y8
+	VBLENDVPD Y4, 128(R8), Y8, Y8
+	VMOVUPS   Y8, 128(DI)
+	VMOVUPS   160(DX), Y8
+	VBLENDVPD Y5, 160(R8), Y8, Y8
+	VMOVUPS   Y8, 160(DI)
+	VMOVUPS   192(DX), Y8
+	VBLENDVPD Y6, 192(R8), Y8, Y8
+	VMOVUPS   Y8, 192(DI)
+	VMOVUPS   224(DX), Y8
+	VBLENDVPD Y7, 224(R8), Y8, Y8
+	VMOVUPS   Y8, 224(DI)
+	ADDQ      $0x20, SI
+	ADDQ      $0x00000100, DX
+	ADDQ      $0x00000100, R8
+	ADDQ      $0x00000100, DI
+	SUBQ      $0x20, CX
+	JG        loop
+	VZEROUPPER
+	RET
+
 // func sumFloat64AVX2(n int, v *float64) float64
 // Requires: AVX, SSE2
 TEXT ·sumFloat64AVX2(SB), NOSPLIT, $0-24

@@ -60,6 +60,7 @@ func generateWords() {
 	logic("logicAVX2")
 	generateCasts()
 	generateComparisons()
+	generateChoices()
 	sumRowsWide("sumFloat64AVX2")
 	mergeProducts("mergeProdAVX2")
 	generateDivisions()
