@@ -459,6 +459,9 @@ func init() {
 			vector.taps, vector.tapDots, vector.tapsAtOnce = tapsVector, tapDotsAVX512, mostTaps
 		}
 	}
+	if wideVectors() {
+		vector.setAVX512()
+	}
 }
 
 func (v *vectorLoops) setWords() {

@@ -1,0 +1,58 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Loops by vectors of 64 bytes have the bits of those of 32, at all lengths.
+func TestVectors_OfEveryWidthHaveTheSameBits(t *testing.T) {
+	if !wideVectors() {
+		t.Skip("the processor has no AVX-512")
+	}
+	rng := rand.New(rand.NewPCG(31, 32))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for n := 8; n < 420; n += 8 {
+		a, b, w := mixed(n+1, rng, false)[1:], mixed(n+1, rng, false)[1:], mixed(n+1, rng, false)[1:]
+		require.Equal(t, math.Float64bits(dotWideAVX2(n, &a[0], &b[0])), math.Float64bits(dotWideAVX512(n, &a[0], &b[0])), n)
+		if n%16 == 0 {
+			require.Equal(t, math.Float64bits(prodAVX2(n, &a[0])), math.Float64bits(prodAVX512(n, &a[0])), n)
+		}
+		c := &normRow{mean: 0.25, rstd: 1.5, slope: -0.75, shift: 0.125}
+		var sums [2][2]float64
+		normDotsAVX2(n, &a[0], &w[0], &b[0], c, &sums[0])
+		normDotsAVX512(n, &a[0], &w[0], &b[0], c, &sums[1])
+		require.Equal(t, sums[0], sums[1], n)
+		var grads [2][]float32
+		grads[0], grads[1] = watched[float32](n), watched[float32](n)
+		normGradsAVX2(n, &grads[0][0], &a[0], &w[0], &b[0], c)
+		normGradsAVX512(n, &grads[1][0], &a[0], &w[0], &b[0], c)
+		requireSame(t, grads[0], grads[1], "gradients")
+		if n%16 == 0 {
+			testNormSums(t, rng, n)
+		}
+		require.Zero(t, g.check(), n)
+		g.parts = nil
+	}
+}
+
+func testNormSums(t *testing.T, rng *rand.Rand, n int) {
+	for _, rows := range []int{1, 4, 7, normTogether} {
+		x, y := mixed(rows*(n+5)+1, rng, false)[1:], mixed(rows*(n+5)+1, rng, false)[1:]
+		mean, rstd := mixed(rows+1, rng, false)[1:], mixed(rows+1, rng, false)[1:]
+		var parts [2][2][]float64
+		for i, f := range []func(rows, n int, grad, x *float32, ld int, mean, rstd *float32, products, sums *float64){normSumsAVX2, normSumsAVX512} {
+			parts[i] = [2][]float64{watched[float64](n), watched[float64](n)}
+			for k := range n {
+				parts[i][0][k], parts[i][1][k] = float64(k), float64(-k)
+			}
+			f(rows, n, &x[0], &y[0], 4*(n+5), &mean[0], &rstd[0], &parts[i][0][0], &parts[i][1][0])
+		}
+		require.Equal(t, parts[0], parts[1], "%d rows of %d", rows, n)
+	}
+}
