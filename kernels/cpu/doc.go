@@ -58,7 +58,7 @@
 // # Assembly
 //
 // The files *_amd64.s replace loops by vector instructions where a processor has them: AVX2 (with FMA and F16C, which come
-// with it) and, for matrix products, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
+// with it) and, for matrix products and functions, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
 // and steps, the transforms of winograd.go, the functions of float32 and float64, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
@@ -82,3 +82,4 @@ package cpu
 //go:generate go run -C gen . -set reductions -out ../reductions_avx2_amd64.s
 //go:generate go run -C gen . -set words -out ../words_avx2_amd64.s
 //go:generate go run -C gen . -set functions -out ../functions_avx2_amd64.s
+//go:generate go run -C gen . -set functions512 -out ../functions_avx512_amd64.s

@@ -6,8 +6,8 @@ import (
 	"github.com/cistern-ml/cistern/kernels/op"
 )
 
-// Functions of float32, in vectors of eight elements, and of float64, in vectors of four. Each is written once, as a program of the generator (gen), which makes of it a loop in
-// assembly and a function of one element in Go: both do the same operations, so a result has the same bits on every processor, wherever in a
+// Functions of float32, in vectors of eight or sixteen elements, and of float64, in vectors of four or eight. Each is written once, as a program of the generator (gen), which makes of it a loop in
+// assembly for AVX2, one for AVX-512 and a function of one element in Go: all do the same operations, so a result has the same bits on every processor, wherever in a
 // slice it lies.
 
 // functionID is a number of a function: fnExp and so on, in functions_gen.go.
@@ -26,6 +26,12 @@ type functionScalars struct {
 func apply(f functionID, dst, a, b, c []float32, s *functionScalars) {
 	if !vector.functions {
 		plainFunction(f, dst, a, b, c, s)
+		return
+	}
+	if vector.masked {
+		if len(dst) > 0 {
+			maskedFunction(f, len(dst), &dst[0], first(a), first(b), first(c), s)
+		}
 		return
 	}
 	n := len(dst) &^ 7
@@ -51,6 +57,12 @@ func applyRest(f functionID, dst, a, b, c []float32, s *functionScalars) {
 func applyWide(f wideFunctionID, dst, a, b, c []float64, s *functionScalars) {
 	if !vector.functions {
 		plainWideFunction(f, dst, a, b, c, s)
+		return
+	}
+	if vector.masked {
+		if len(dst) > 0 {
+			maskedWideFunction(f, len(dst), &dst[0], first(a), first(b), first(c), s)
+		}
 		return
 	}
 	n := len(dst) &^ 7

@@ -7,3 +7,8 @@ func vectorFunction(functionID, int, *float32, *float32, *float32, *float32, *fu
 
 func vectorWideFunction(wideFunctionID, int, *float64, *float64, *float64, *float64, *functionScalars) {
 }
+
+func maskedFunction(functionID, int, *float32, *float32, *float32, *float32, *functionScalars) {}
+
+func maskedWideFunction(wideFunctionID, int, *float64, *float64, *float64, *float64, *functionScalars) {
+}

@@ -225,7 +225,9 @@ func TestFunctions_AreAccurate(t *testing.T) {
 }
 
 // TestFunctions_KnowTheirEnds: values at 0, at infinity and beyond, with signs.
-func TestFunctions_KnowTheirEnds(t *testing.T) {
+func TestFunctions_KnowTheirEnds(t *testing.T) { forFunctionSets(t, testEnds) }
+
+func testEnds(t *testing.T) {
 	inf, nan, zero := math.Inf(1), math.NaN(), math.Copysign(0, -1)
 	for name, c := range map[string]struct {
 		f functionID
@@ -382,78 +384,6 @@ func TestFunctions_LogitHasTheBoundsOfFloat32(t *testing.T) {
 			require.False(t, u > 2, "logit(%g, %g) is %g, want %g", v, eps, out[i], exact)
 		}
 	}
-}
-
-// samples are numbers as functions meet them, and others.
-func samples(n int, seed uint64) []float32 {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	v := make([]float32, n)
-	for i := range v {
-		switch rng.IntN(4) {
-		case 0:
-			v[i] = math.Float32frombits(rng.Uint32())
-		case 1:
-			v[i] = rng.Float32()
-		default:
-			v[i] = float32(4 * rng.NormFloat64())
-		}
-	}
-	return v
-}
-
-// TestFunctions_HaveTheSameBitsEverywhere compares assembly with Go, of every length and at every place, between guards.
-func TestFunctions_HaveTheSameBitsEverywhere(t *testing.T) {
-	if !vector.functions {
-		t.Skip("this processor has no vector functions")
-	}
-	defer func(v vectorLoops) { vector = v }(vector)
-	scalars := &functionScalars{narrow: [4]float32{0.75, 1.5, 0.25, 5}, wide: [4]float64{2.5}}
-	const guard = 12345.678
-	for f := range functionID(functionCount) {
-		if f == fnNormals {
-			continue
-		}
-		for _, n := range append(lengths(), 1<<14) {
-			for offset := range 3 {
-				a, b, c := samples(n, 1), samples(n, 2), samples(n, 3)
-				want, got := make([]float32, n), make([]float32, n+8)
-				for i := range got {
-					got[i] = guard
-				}
-				vector.functions = false
-				apply(f, want, a, b, c, scalars)
-				vector.functions = true
-				dst := got[offset:][:n:n]
-				apply(f, dst, a, b, c, scalars)
-				for i := range want {
-					if math.Float32bits(want[i]) != math.Float32bits(dst[i]) && !(want[i] != want[i] && dst[i] != dst[i]) {
-						require.Failf(t, "different bits", "function %d of %g, %g, %g: %g, in Go %g", f, a[i], b[i], c[i], dst[i], want[i])
-					}
-				}
-				for i, v := range got {
-					if beside := i < offset || i >= offset+n; beside && v != guard {
-						require.Failf(t, "wrote beside", "function %d, of %d elements", f, n)
-					}
-				}
-				apply(f, a, a, b, c, scalars) // in place
-				for i := range want {
-					if math.Float32bits(want[i]) != math.Float32bits(a[i]) && want[i] == want[i] {
-						require.Failf(t, "different bits", "function %d in place", f)
-					}
-				}
-				if n > 40 {
-					break
-				}
-			}
-		}
-	}
-}
-
-func lengths() (list []int) {
-	for n := range 41 {
-		list = append(list, n)
-	}
-	return list
 }
 
 // TestFMA_RoundsOnce compares with exact arithmetic, also where the sum is in the middle between two numbers or denormal.

@@ -266,7 +266,9 @@ func TestLong_IsExact(t *testing.T) {
 }
 
 // TestWideFunctions_KnowTheirEnds: values at 0, at infinity and beyond, with signs.
-func TestWideFunctions_KnowTheirEnds(t *testing.T) {
+func TestWideFunctions_KnowTheirEnds(t *testing.T) { forFunctionSets(t, testWideEnds) }
+
+func testWideEnds(t *testing.T) {
 	inf, nan, zero, least := math.Inf(1), math.NaN(), math.Copysign(0, -1), 0x1p-1074
 	for f, x := range map[wideFunctionID][]float64{ // arguments and values in turn
 		fnExpFloat64:     {0, 1, zero, 1, inf, inf, -inf, 0, nan, nan, 709.782712893384, 0x1.fffffffffff2ap+1023, 709.7827128933841, inf, 1e300, inf, -746, 0, -745.1332191019411, least, -745.1332191019412, 0, -1e300, 0, least, 1},
@@ -283,37 +285,6 @@ func TestWideFunctions_KnowTheirEnds(t *testing.T) {
 				require.True(t, got[0] != got[0], "%s of %g is %g", wideFunctionNames[f], x[i], got[0])
 			} else {
 				require.Equal(t, math.Float64bits(want), math.Float64bits(got[0]), "%s of %g is %g, want %g", wideFunctionNames[f], x[i], got[0], want)
-			}
-		}
-	}
-}
-
-// TestWideFunctions_HaveTheSameBitsEverywhere compares assembly with Go, of every length and at every place, between guards.
-func TestWideFunctions_HaveTheSameBitsEverywhere(t *testing.T) {
-	if !vector.functions {
-		t.Skip("this processor has no vector functions")
-	}
-	defer func(v vectorLoops) { vector = v }(vector)
-	const guard = 12345.678
-	rng := rand.New(rand.NewPCG(3, 4))
-	for f := range wideFunctionID(wideFunctionCount) {
-		for _, n := range append(lengths(), 1<<14) {
-			a, want, got := make([]float64, n), make([]float64, n), make([]float64, n+8)
-			wideSamples(rng, a, math.Inf(-1), math.Inf(1))
-			fillSlice(got, guard)
-			vector.functions = false
-			applyWide(f, want, a, nil, nil, nil)
-			vector.functions = true
-			offset := n % 4
-			applyWide(f, got[offset:][:n:n], a, nil, nil, nil)
-			applyWide(f, a, a, nil, nil, nil) // in place
-			for i, w := range want {
-				for _, g := range []float64{got[offset+i], a[i]} {
-					require.True(t, math.Float64bits(w) == math.Float64bits(g) || w != w && g != g, "%s: %g, in Go %g", wideFunctionNames[f], g, w)
-				}
-			}
-			for i, v := range got {
-				require.True(t, i >= offset && i < offset+n || v == guard, "%s wrote beside its %d elements", wideFunctionNames[f], n)
 			}
 		}
 	}

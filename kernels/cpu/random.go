@@ -87,6 +87,12 @@ func normalWords(dst, w []float32, c *op.Call) {
 		plainFunction(fnNormals, dst, w, nil, nil, &s)
 		return
 	}
+	if vector.masked {
+		if len(dst) > 0 {
+			maskedFunction(fnNormals, len(dst), &dst[0], &w[0], nil, nil, &s)
+		}
+		return
+	}
 	n := len(dst) &^ 15
 	if n > 0 {
 		vectorFunction(fnNormals, n, &dst[0], &w[0], nil, nil, &s)

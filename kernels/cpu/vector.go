@@ -6,6 +6,7 @@ import "github.com/cistern-ml/cistern/kernels/op"
 // as many elements as the comments of the groups say, at least one such group.
 type vectorLoops struct {
 	functions bool // vectorFunction has all functions
+	masked    bool // and so has maskedFunction, which takes any number of elements
 
 	// multiples of 8 elements
 	add, sub, mul, div   func(n int, dst, a, b *float32)

@@ -21,12 +21,14 @@ func normGradsAVX512(n int, dst, grad, w, x *float32, c *normRow)
 //go:noescape
 func normSumsAVX512(rows, n int, grad, x *float32, ld int, mean, rstd *float32, products, sums *float64)
 
-// wideVectors reports whether a processor has the instructions of these loops.
+// wideVectors reports whether a processor has the instructions of these loops, and of functions: BMI2 is for masks.
 func wideVectors() bool {
-	return cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL
+	x := &cpu.X86
+	return x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL && x.HasBMI2 && x.HasFMA
 }
 
 func (v *vectorLoops) setAVX512() {
+	v.masked, v.expSum = true, expSumAVX512
 	v.dot, v.prod = dotWideAVX512, prodAVX512
 	v.normDots, v.normGrads, v.normSums = normDotsAVX512, normGradsAVX512, normSumsAVX512
 }

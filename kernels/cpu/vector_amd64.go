@@ -3,7 +3,7 @@ package cpu
 import "golang.org/x/sys/cpu"
 
 // Loops on slices of float32 on amd64: arithmetic_avx2_amd64.s has arithmetic, vector_avx2_amd64.s reductions, and optimize_avx2_amd64.s steps of
-// optimizers, for multiples of 8 elements; functions_amd64.go has those of mathematics. None is called for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
+// optimizers, for multiples of 8 elements; functions_amd64.go and functions512_amd64.go have those of mathematics. None is called for 0 elements. All give the same bits as the Go loops that they replace, so that it does not matter which elements are left
 // to those.
 
 //go:noescape
@@ -225,6 +225,9 @@ func dotWideAVX2(n int, a, b *float32) float64
 
 //go:noescape
 func expSumAVX2(n int, dst, a *float32, s float32) float64
+
+//go:noescape
+func expSumAVX512(n int, dst, a *float32, s float32) float64
 
 //go:noescape
 func sgdAVX2(n int, p, buf, grad *float32, c *sgdScalars[float32])

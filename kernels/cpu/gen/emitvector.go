@@ -10,11 +10,21 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// vectorEmitter writes programs as functions on AVX2, for multiples of 8 elements, at least one. Two vectors are in work at once where
+// vectorEmitter writes programs as functions on AVX2, for multiples of 8 elements, at least one, or on AVX-512 (emitmasked.go). Two vectors are in work at once where
 // there are registers for it.
 type vectorEmitter struct {
 	constants map[constant]int        // where they lie
 	kept      map[constant]VecVirtual // those that the function in work has in registers
+	scalars   map[*node]VecVirtual    // likewise, of AVX-512
+	masked    bool                    // for AVX-512
+}
+
+// vector is a new register.
+func (e *vectorEmitter) vector() VecVirtual {
+	if e.masked {
+		return ZMM()
+	}
+	return YMM()
 }
 
 // constant is a number of 4 or 8 bytes, which fills a vector.
@@ -31,25 +41,8 @@ func (p *program) signature() string {
 // emitVectors writes all programs, with their constants.
 func emitVectors(list []*program) {
 	e := vectorEmitter{constants: map[constant]int{}}
-	var all []constant
-	for _, p := range list {
-		for _, n := range p.nodes {
-			if n.op == "constant" {
-				all = append(all, constant{n.bits, p.wide})
-			}
-			if n.op == "quadrant" || n.op == "rest" {
-				all = append(all, quadrantConstants...)
-			}
-		}
-	}
-	sort.Slice(all, func(i, j int) bool {
-		return all[i].wide != all[j].wide && all[j].wide || all[i].wide == all[j].wide && all[i].bits < all[j].bits
-	})
 	GLOBL("vectorConstants", 8|16) // read only, without pointers
-	for _, c := range all {
-		if _, ok := e.constants[c]; ok {
-			continue
-		}
+	for _, c := range constantsOf(list) {
 		at := 32 * len(e.constants)
 		e.constants[c] = at
 		for i := range 8 {
@@ -70,15 +63,37 @@ func emitVectors(list []*program) {
 	}
 }
 
+// constantsOf are the different constants of programs, narrow ones first.
+func constantsOf(list []*program) []constant {
+	var all []constant
+	for _, p := range list {
+		for _, n := range p.nodes {
+			if n.op == "constant" {
+				all = append(all, constant{n.bits, p.wide})
+			}
+			if n.op == "quadrant" || n.op == "rest" {
+				all = append(all, quadrantConstants...)
+			}
+		}
+	}
+	sort.Slice(all, func(i, j int) bool {
+		return all[i].wide != all[j].wide && all[j].wide || all[i].wide == all[j].wide && all[i].bits < all[j].bits
+	})
+	return slices.Compact(all)
+}
+
 // body is one vector in work.
 type body struct {
 	e         *vectorEmitter
 	p         *program
 	at        int // where its elements begin, from those of the iteration
 	registers map[*node]VecVirtual
-	rest      map[*node]VecVirtual // of a quadrant: what is left
+	masks     map[*node]OpmaskVirtual // of AVX-512
+	rest      map[*node]VecVirtual    // of a quadrant: what is left
 	index     Register
 	pointers  []Register // dst, a, b, c, s
+
+	first, second VecVirtual // pairs of words as they are loaded, of AVX-512
 }
 
 // step is how many elements a body takes.
@@ -95,17 +110,7 @@ func (p *program) step() int {
 func (e *vectorEmitter) function(p *program) {
 	TEXT(p.name+"AVX2", NOSPLIT, p.signature())
 	n := Load(Param("n"), GP64())
-	names := []string{"dst", "a", "b", "c"}[:1+p.inputs]
-	if p.pairs {
-		names = []string{"dst", "a"}
-	}
-	pointers := make([]Register, 5)
-	for i, name := range names {
-		pointers[i] = Load(Param(name), GP64())
-	}
-	if p.scalars > 0 {
-		pointers[4] = Load(Param("s"), GP64())
-	}
+	pointers := e.parameters(p)
 	index := GP64()
 	XORQ(index, index)
 	bodies := 1
@@ -137,6 +142,22 @@ func (e *vectorEmitter) function(p *program) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// parameters are the pointers dst, a, b, c and s, those that there are.
+func (e *vectorEmitter) parameters(p *program) []Register {
+	names := []string{"dst", "a", "b", "c"}[:1+p.inputs]
+	if p.pairs {
+		names = []string{"dst", "a"}
+	}
+	pointers := make([]Register, 5)
+	for i, name := range names {
+		pointers[i] = Load(Param(name), GP64())
+	}
+	if p.scalars > 0 {
+		pointers[4] = Load(Param("s"), GP64())
+	}
+	return pointers
 }
 
 // keepConstants loads the constants of a program into registers, if there are enough of them for so many vectors: a short loop waits for its loads.
@@ -231,6 +252,14 @@ func (b *body) constant(bits uint64, wide bool) Mem {
 	return NewDataAddr(Symbol{Name: "vectorConstants", Static: true}, at)
 }
 
+// scalar is where a scalar lies: narrow ones before wide ones.
+func (b *body) scalar(n *node) Mem {
+	if b.p.wide {
+		return Mem{Base: b.pointers[4], Disp: 16 + 8*int(n.bits)}
+	}
+	return Mem{Base: b.pointers[4], Disp: 4 * int(n.bits)}
+}
+
 // operand is a node in a register, or a constant in memory.
 func (b *body) operand(n *node) Op {
 	n = origin(n)
@@ -240,6 +269,11 @@ func (b *body) operand(n *node) Op {
 			return r
 		}
 		return b.constant(n.bits, b.p.wide)
+	case n.op == "scalar" && b.p.masked:
+		if r, ok := b.e.scalars[n]; ok {
+			return r
+		}
+		return b.scalar(n)
 	case b.p.inMemory(n):
 		return b.address(1+int(n.bits), 0)
 	}
@@ -254,8 +288,22 @@ func (b *body) register(n *node) VecVirtual {
 	if kept, ok := b.operand(n).(VecVirtual); ok {
 		return kept
 	}
-	r := YMM()
-	VMOVUPS(b.operand(n), r)
+	return b.loaded(n)
+}
+
+// loaded is a new register with the value of a node.
+func (b *body) loaded(n *node) VecVirtual {
+	r := b.e.vector()
+	from := b.operand(n)
+	_, inMemory := from.(Mem)
+	switch {
+	case !inMemory || !b.e.masked:
+		VMOVUPS(from, r)
+	case b.p.wide:
+		VBROADCASTSD(from, r)
+	default:
+		VBROADCASTSS(from, r)
+	}
 	return r
 }
 
@@ -264,21 +312,22 @@ func (b *body) own(a, n *node) VecVirtual {
 	if o := origin(a); !b.p.inMemory(o) && o.last == n.id {
 		return b.registers[o]
 	}
-	r := YMM()
-	VMOVUPS(b.operand(a), r)
-	return r
+	return b.loaded(a)
 }
 
 // emit writes one node.
 func (b *body) emit(n *node) {
-	if n.op == "constant" || n.op == "as" || n.op == "input" && (b.p.fetch || b.p.pairs) {
+	if n.op == "constant" || n.op == "as" || n.op == "input" && (b.p.fetch || b.p.pairs || b.p.masked) || n.op == "scalar" && b.p.masked {
 		return
 	}
 	if n.op == "fma" || n.op == "fnma" || n.op == "fms" {
 		b.registers[n] = b.fused(n)
 		return
 	}
-	dst := YMM()
+	if b.e.masked && b.emitMasked(n) {
+		return
+	}
+	dst := b.e.vector()
 	b.registers[n] = dst
 	switch n.op {
 	case "input":
@@ -290,9 +339,9 @@ func (b *body) emit(n *node) {
 		return
 	case "scalar":
 		if b.p.wide {
-			VBROADCASTSD(Mem{Base: b.pointers[4], Disp: 16 + 8*int(n.bits)}, dst)
+			VBROADCASTSD(b.scalar(n), dst)
 		} else {
-			VBROADCASTSS(Mem{Base: b.pointers[4], Disp: 4 * int(n.bits)}, dst)
+			VBROADCASTSS(b.scalar(n), dst)
 		}
 		return
 	case "quadrant", "rest":
@@ -311,79 +360,26 @@ func (b *body) emit(n *node) {
 
 // simple writes an operation of one or two operands.
 func (b *body) simple(n *node, dst VecVirtual) {
-	in := table[n.op]
-	i := 0
-	if b.p.wide {
-		i = 1
-	}
-	if n.kind == integer && in.integer[i] != nil {
-		in.number = in.integer
-	}
-	f := in.number[i]
-	if f == nil {
-		log.Fatalf("gen: %s: no instruction for %s", b.p.name, n.op)
-	}
+	in, f := b.instruction(n)
 	a := n.args
 	if len(a) == 2 && in.commutes && b.p.inMemory(origin(a[0])) {
 		a = []*node{a[1], a[0]}
 	}
 	switch {
 	case n.op == "compare":
-		f(U8(uint8(n.bits)), b.operand(a[1]), b.register(a[0]), dst)
+		f.write(b, U8(uint8(n.bits)), b.operand(a[1]), b.register(a[0]), dst)
 	case len(a) == 2:
-		f(b.operand(a[1]), b.register(a[0]), dst)
+		f.write(b, b.operand(a[1]), b.register(a[0]), dst)
 	case in.immediate:
-		f(U8(uint8(n.bits)), b.register(a[0]), dst)
+		f.write(b, U8(uint8(n.bits)), b.register(a[0]), dst)
 	default:
-		f(b.operand(a[0]), dst)
+		f.write(b, b.operand(a[0]), dst)
 	}
 }
-
-// instruction is an operation on float32 and float64, and on integers.
-type instruction struct {
-	number, integer     [2]func(...Op)
-	commutes, immediate bool
-}
-
-var table = map[string]instruction{
-	"plus":      {number: [2]func(...Op){VADDPS, VADDPD}, integer: [2]func(...Op){VPADDD, VPADDQ}, commutes: true},
-	"minus":     {number: [2]func(...Op){VSUBPS, VSUBPD}, integer: [2]func(...Op){VPSUBD, VPSUBQ}},
-	"times":     {number: [2]func(...Op){VMULPS, VMULPD}, commutes: true},
-	"over":      {number: [2]func(...Op){VDIVPS, VDIVPD}},
-	"root":      {number: [2]func(...Op){VSQRTPS, VSQRTPD}},
-	"least":     {number: [2]func(...Op){VMINPS, VMINPD}},
-	"most":      {number: [2]func(...Op){VMAXPS, VMAXPD}},
-	"round":     {number: [2]func(...Op){rounded(8), roundedWide(8)}},
-	"floor":     {number: [2]func(...Op){rounded(9), roundedWide(9)}},
-	"ceil":      {number: [2]func(...Op){rounded(10), roundedWide(10)}},
-	"trunc":     {number: [2]func(...Op){rounded(11), roundedWide(11)}},
-	"toInteger": {number: [2]func(...Op){VCVTPS2DQ}},
-	"toNumber":  {number: [2]func(...Op){VCVTDQ2PS}},
-	"positive":  {number: [2]func(...Op){func(o ...Op) { VPMAXSD(o[0], o[1], o[2]) }}},
-	"and":       {number: [2]func(...Op){VANDPS, VANDPS}, commutes: true},
-	"or":        {number: [2]func(...Op){VORPS, VORPS}, commutes: true},
-	"xor":       {number: [2]func(...Op){VXORPS, VXORPS}, commutes: true},
-	"left":      {number: [2]func(...Op){VPSLLD, VPSLLQ}, immediate: true},
-	"right":     {number: [2]func(...Op){VPSRLD, VPSRLQ}, immediate: true},
-	"signed":    {number: [2]func(...Op){VPSRAD}, immediate: true},
-	"compare":   {number: [2]func(...Op){VCMPPS, VCMPPD}},
-}
-
-// rounded and roundedWide are to whole numbers, in the direction that instructions number so.
-func rounded(way uint8) func(...Op)     { return func(o ...Op) { VROUNDPS(U8(way), o[0], o[1]) } }
-func roundedWide(way uint8) func(...Op) { return func(o ...Op) { VROUNDPD(U8(way), o[0], o[1]) } }
 
 // fused writes a product and a sum in one: the result takes the register of an operand.
 func (b *body) fused(n *node) VecVirtual {
-	type forms struct{ f132, f213, f231 func(...Op) } // numbers of the operands that are multiplied and added, the first being the result
-	f := map[string]forms{
-		"fma": {VFMADD132PS, VFMADD213PS, VFMADD231PS}, "fnma": {VFNMADD132PS, VFNMADD213PS, VFNMADD231PS}, "fms": {VFMSUB132PS, VFMSUB213PS, VFMSUB231PS},
-	}[n.op]
-	if b.p.wide {
-		f = map[string]forms{
-			"fma": {VFMADD132PD, VFMADD213PD, VFMADD231PD}, "fnma": {VFNMADD132PD, VFNMADD213PD, VFNMADD231PD}, "fms": {VFMSUB132PD, VFMSUB213PD, VFMSUB231PD},
-		}[n.op]
-	}
+	f := products[n.op][b.width()]
 	x, y, z := n.args[0], n.args[1], n.args[2]
 	dies := func(a *node) bool { o := origin(a); return !b.p.inMemory(o) && o.last == n.id }
 	isConstant := func(a *node) bool { return b.p.inMemory(origin(a)) }
@@ -395,26 +391,25 @@ func (b *body) fused(n *node) VecVirtual {
 	case dies(z) && !same(z, x) && !same(z, y), isConstant(y) && isConstant(z), !dies(x) && (!dies(y) || isConstant(y)):
 		dst := b.own(z, n)
 		if same(z, x) || same(z, y) {
-			dst = YMM()
-			VMOVUPS(b.operand(z), dst)
+			dst = b.loaded(z)
 		}
-		f.f231(b.operand(y), b.register(x), dst)
+		f.f231.write(b, b.operand(y), b.register(x), dst)
 		return dst
 	case isConstant(y): // x dies
 		dst := b.registers[origin(x)]
-		f.f132(b.operand(y), b.register(z), dst)
+		f.f132.write(b, b.operand(y), b.register(z), dst)
 		return dst
 	case dies(x) && !same(x, y):
 		dst := b.registers[origin(x)]
-		f.f213(b.operand(z), b.register(y), dst)
+		f.f213.write(b, b.operand(z), b.register(y), dst)
 		return dst
 	case dies(y) && !same(x, y):
 		dst := b.registers[origin(y)]
-		f.f213(b.operand(z), b.register(x), dst)
+		f.f213.write(b, b.operand(z), b.register(x), dst)
 		return dst
 	default: // a square
 		dst := b.registers[origin(x)]
-		f.f213(b.operand(z), dst, dst)
+		f.f213.write(b, b.operand(z), dst, dst)
 		return dst
 	}
 }

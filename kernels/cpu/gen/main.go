@@ -14,6 +14,7 @@
 //	go run . -set reductions -out FILE  reductions_avx2_amd64.s
 //	go run . -set words -out FILE       words_avx2_amd64.s
 //	go run . -set functions -out FILE   functions_avx2_amd64.s, with functions_gen.go and functions_amd64.go beside it
+//	go run . -set functions512 -out FILE  functions_avx512_amd64.s, with functions512_amd64.go beside it
 package main
 
 import (
@@ -50,7 +51,7 @@ func rows(most, least int, t tile) (list []tile) {
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions")
+	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -74,8 +75,10 @@ func main() {
 		generateWords()
 	case *set == "functions":
 		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
+	case *set == "functions512":
+		writeMaskedFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words or functions", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512", *set)
 	}
 	for _, t := range list {
 		t.generate()
@@ -85,12 +88,21 @@ func main() {
 
 // writeFunctions writes the files in Go to a folder, and leaves assembly to avo.
 func writeFunctions(folder string) {
-	all := functions()
+	all := functions(false)
 	emitVectors(all)
 	if err := emitGo(filepath.Join(folder, "functions_gen.go"), all); err != nil {
 		log.Fatal("gen: ", err)
 	}
-	if err := emitTable(filepath.Join(folder, "functions_amd64.go"), all); err != nil {
+	if err := emitTable(filepath.Join(folder, "functions_amd64.go"), "AVX2", all); err != nil {
+		log.Fatal("gen: ", err)
+	}
+}
+
+// writeMaskedFunctions writes the file in Go to a folder, and leaves assembly to avo.
+func writeMaskedFunctions(folder string) {
+	all := functions(true)
+	emitMaskedVectors(all)
+	if err := emitTable(filepath.Join(folder, "functions512_amd64.go"), "AVX512", all); err != nil {
 		log.Fatal("gen: ", err)
 	}
 }

@@ -23,6 +23,7 @@ type program struct {
 	known      map[string]*node // by what they compute
 	results    []*node
 	fetch      bool // inputs are taken from memory each time, for want of registers
+	masked     bool // for AVX-512 (emitmasked.go): masks have registers of their own, and there are twice as many of others
 }
 
 // kind is what a node holds.
@@ -108,7 +109,6 @@ func (p *program) ceil(a *node) *node          { return p.add("ceil", number, 0,
 func (p *program) trunc(a *node) *node         { return p.add("trunc", number, 0, a) }
 func (p *program) toInteger(a *node) *node     { return p.add("toInteger", integer, 0, a) } // the nearest; narrow only
 func (p *program) toNumber(a *node) *node      { return p.add("toNumber", number, 0, a) }   // of signed ones; narrow only
-func (p *program) asInteger(a *node) *node     { return p.add("as", integer, 0, a) }        // the same bits
 func (p *program) asNumber(a *node) *node      { return p.add("as", number, 0, a) }
 func (p *program) and(a, b *node) *node        { return p.add("and", a.kind, 0, a, b) }
 func (p *program) or(a, b *node) *node         { return p.add("or", a.kind, 0, a, b) }
@@ -119,7 +119,20 @@ func (p *program) signed(a *node, n int) *node { return p.add("signed", integer,
 func (p *program) pick(m, a, b *node) *node    { return p.add("pick", a.kind, 0, m, a, b) }      // a where m is, else b
 
 // choose is a where the sign bit of s is set, else b.
-func (p *program) choose(s, a, b *node) *node { return p.add("choose", number, 0, s, a, b) }
+func (p *program) choose(s, a, b *node) *node {
+	if p.masked {
+		return p.pick(p.add("signs", mask, 0, s), a, b)
+	}
+	return p.add("choose", number, 0, s, a, b)
+}
+
+// asInteger is the same bits.
+func (p *program) asInteger(a *node) *node {
+	if p.masked && a.kind == mask {
+		return p.add("bits", integer, 0, a)
+	}
+	return p.add("as", integer, 0, a)
+}
 
 func (p *program) compare(predicate int, a, b *node) *node {
 	return p.add("compare", mask, uint64(predicate), a, b)
@@ -203,6 +216,10 @@ func (p *program) finish() {
 		}
 	}
 	p.nodes = list
+	if p.masked {
+		p.inputsFirst()
+		return
+	}
 	p.place()
 	if p.pressure() > mostPressure && p.wide == p.double && !p.pairs {
 		p.fetch = true
@@ -262,7 +279,7 @@ func (p *program) nested() (list []*node) {
 
 // inMemory reports whether instructions may take a node from memory, where it stays.
 func (p *program) inMemory(n *node) bool {
-	return n.op == "constant" || n.op == "input" && p.fetch
+	return n.op == "constant" || n.op == "input" && p.fetch || n.op == "scalar" && p.masked
 }
 
 // place numbers the nodes, and finds where each is used last.
@@ -291,12 +308,15 @@ func origin(n *node) *node {
 	return n
 }
 
+// inMask reports whether a node is in a register of masks.
+func (p *program) inMask(n *node) bool { return p.masked && n.kind == mask }
+
 // pressure is the largest number of registers in use at once.
 func (p *program) pressure() (most int) {
 	for at := range p.nodes {
 		live := 0
 		for _, n := range p.nodes[:at+1] {
-			if n.op != "as" && !p.inMemory(n) && n.last > at || n.id == at {
+			if n.op != "as" && !p.inMemory(n) && !p.inMask(n) && n.last > at || n.id == at {
 				live++
 			}
 		}

@@ -58,3 +58,45 @@ func (b *body) quadrant(n *node, dst VecVirtual) {
 		b.rest[n] = k
 	}
 }
+
+// maskedQuadrant is that on AVX-512.
+func (b *body) maskedQuadrant(n *node) {
+	for other, r := range b.rest {
+		if other.args[0] == n.args[0] {
+			b.registers[n] = r
+			return
+		}
+	}
+	c := func(x float64) Mem { return b.constant(math.Float64bits(x), true) }
+	x := b.register(n.args[0])
+	k, rest := ZMM(), ZMM()
+	for half := range 2 {
+		low, wide, turns, r := YMM(), ZMM(), ZMM(), ZMM()
+		if half == 0 {
+			VCVTPS2PD(x.AsY(), wide)
+		} else {
+			VEXTRACTF32X8(U8(1), x, low)
+			VCVTPS2PD(low, wide)
+		}
+		VBROADCASTSD(c(shiftNumber), turns)
+		VFMADD231PD_BCST(c(twoOverPi), wide, turns)
+		VSUBPD_BCST(c(shiftNumber), turns, r)
+		VFNMADD231PD_BCST(c(halfPiHigh), r, wide)
+		VFNMADD231PD_BCST(c(halfPiLow), r, wide)
+		if half == 0 {
+			VPMOVQD(turns, k.AsY()) // the lower halves
+			VCVTPD2PS(wide, rest.AsY())
+			continue
+		}
+		number, left := YMM(), YMM()
+		VPMOVQD(turns, number)
+		VCVTPD2PS(wide, left)
+		VINSERTF32X8(U8(1), number, k, k)
+		VINSERTF32X8(U8(1), left, rest, rest)
+	}
+	first, second := k, rest
+	if n.op != "quadrant" {
+		first, second = rest, k
+	}
+	b.registers[n], b.rest[n] = first, second
+}

@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package cpu
+
+// functionSets are none: functions are Go loops.
+func functionSets() []functionSet { return nil }
