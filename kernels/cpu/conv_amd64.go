@@ -17,6 +17,18 @@ func few3x32AVX2(steps int, weights, image *float32, offsets *int, c *float32, l
 func everySecondRowsAVX2(rows, n int, dst *float32, to int, src *float32, from int)
 
 //go:noescape
+func everySecondRowsAVX512(rows, n int, dst *float32, to int, src *float32, from int)
+
+// everySecondRowsWide is everySecondRows on AVX-512, which is for rows of more than sixteen.
+func everySecondRowsWide(rows, n int, dst *float32, to int, src *float32, from int) {
+	if n > 16 {
+		everySecondRowsAVX512(rows, n, dst, to, src, from)
+	} else {
+		everySecondRowsAVX2(rows, n, dst, to, src, from)
+	}
+}
+
+//go:noescape
 func toEverySecondAVX2(n int, dst, src *float32)
 
 //go:noescape
@@ -27,8 +39,9 @@ func init() {
 		return
 	}
 	correlateKernels, few3x32 = []correlateKernel{{16, correlate6x16AVX2}}, few3x32AVX2
+	everySecondRows, toEverySecond, interleaveVector = everySecondRowsAVX2, toEverySecondAVX2, interleaveAVX2
 	if cpu.X86.HasAVX512F {
 		correlateKernels = append(correlateKernels, correlateKernel{32, correlate6x32AVX512})
+		everySecondRows = everySecondRowsWide
 	}
-	everySecondRows, toEverySecond, interleaveVector = everySecondRowsAVX2, toEverySecondAVX2, interleaveAVX2
 }

@@ -101,3 +101,159 @@ place:
 	VMOVUPS      Z11, 704(DX)
 	VZEROUPPER
 	RET
+
+// func shifts16AVX512(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
+// Requires: AVX, AVX512F
+TEXT ·shifts16AVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ src+16(FP), CX
+	MOVQ nr+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ offsets+24(FP), BX
+	MOVQ taps+32(FP), SI
+	MOVQ chunks+40(FP), DI
+	MOVQ count+48(FP), R8
+	CMPQ R8, $0x03
+	JE   chunks3
+	CMPQ R8, $0x04
+	JE   chunks4
+
+tap:
+	MOVQ (BX), R9
+	LEAQ (CX)(R9*4), R9
+	MOVQ DI, R10
+	MOVQ R8, R11
+
+chunk:
+	MOVQ    (R10), R12
+	MOVQ    8(R10), R13
+	VMOVUPS (R9)(R12*4), Z0
+	VMOVUPS Z0, (AX)(R13*4)
+	ADDQ    $0x10, R10
+	DECQ    R11
+	JNZ     chunk
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tap
+	VZEROUPPER
+	RET
+
+chunks3:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), DI
+
+tapOf3:
+	MOVQ    (BX), R13
+	LEAQ    (CX)(R13*4), R13
+	VMOVUPS (R13)(R8*4), Z0
+	VMOVUPS (R13)(R10*4), Z1
+	VMOVUPS (R13)(R12*4), Z2
+	VMOVUPS Z0, (AX)(R9*4)
+	VMOVUPS Z1, (AX)(R11*4)
+	VMOVUPS Z2, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf3
+	VZEROUPPER
+	RET
+
+chunks4:
+	MOVQ (DI), R8
+	MOVQ 8(DI), R9
+	MOVQ 16(DI), R10
+	MOVQ 24(DI), R11
+	MOVQ 32(DI), R12
+	MOVQ 40(DI), R13
+	MOVQ 48(DI), R14
+	MOVQ 56(DI), DI
+
+tapOf4:
+	MOVQ    (BX), R15
+	LEAQ    (CX)(R15*4), R15
+	VMOVUPS (R15)(R8*4), Z0
+	VMOVUPS (R15)(R10*4), Z1
+	VMOVUPS (R15)(R12*4), Z2
+	VMOVUPS (R15)(R14*4), Z3
+	VMOVUPS Z0, (AX)(R9*4)
+	VMOVUPS Z1, (AX)(R11*4)
+	VMOVUPS Z2, (AX)(R13*4)
+	VMOVUPS Z3, (AX)(DI*4)
+	ADDQ    DX, AX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     tapOf4
+	VZEROUPPER
+	RET
+
+DATA everySecondPlaces<>+0(SB)/4, $0x00000000
+DATA everySecondPlaces<>+4(SB)/4, $0x00000002
+DATA everySecondPlaces<>+8(SB)/4, $0x00000004
+DATA everySecondPlaces<>+12(SB)/4, $0x00000006
+DATA everySecondPlaces<>+16(SB)/4, $0x00000008
+DATA everySecondPlaces<>+20(SB)/4, $0x0000000a
+DATA everySecondPlaces<>+24(SB)/4, $0x0000000c
+DATA everySecondPlaces<>+28(SB)/4, $0x0000000e
+DATA everySecondPlaces<>+32(SB)/4, $0x00000010
+DATA everySecondPlaces<>+36(SB)/4, $0x00000012
+DATA everySecondPlaces<>+40(SB)/4, $0x00000014
+DATA everySecondPlaces<>+44(SB)/4, $0x00000016
+DATA everySecondPlaces<>+48(SB)/4, $0x00000018
+DATA everySecondPlaces<>+52(SB)/4, $0x0000001a
+DATA everySecondPlaces<>+56(SB)/4, $0x0000001c
+DATA everySecondPlaces<>+60(SB)/4, $0x0000001e
+DATA everySecondPlaces<>+64(SB)/4, $0x00000001
+DATA everySecondPlaces<>+68(SB)/4, $0x00000003
+DATA everySecondPlaces<>+72(SB)/4, $0x00000005
+DATA everySecondPlaces<>+76(SB)/4, $0x00000007
+DATA everySecondPlaces<>+80(SB)/4, $0x00000009
+DATA everySecondPlaces<>+84(SB)/4, $0x0000000b
+DATA everySecondPlaces<>+88(SB)/4, $0x0000000d
+DATA everySecondPlaces<>+92(SB)/4, $0x0000000f
+DATA everySecondPlaces<>+96(SB)/4, $0x00000011
+DATA everySecondPlaces<>+100(SB)/4, $0x00000013
+DATA everySecondPlaces<>+104(SB)/4, $0x00000015
+DATA everySecondPlaces<>+108(SB)/4, $0x00000017
+DATA everySecondPlaces<>+112(SB)/4, $0x00000019
+DATA everySecondPlaces<>+116(SB)/4, $0x0000001b
+DATA everySecondPlaces<>+120(SB)/4, $0x0000001d
+DATA everySecondPlaces<>+124(SB)/4, $0x0000001f
+GLOBL everySecondPlaces<>(SB), RODATA|NOPTR, $128
+
+// func everySecondRowsAVX512(rows int, n int, dst *float32, to int, src *float32, from int)
+// Requires: AVX, AVX512F
+TEXT ·everySecondRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ    rows+0(FP), R8
+	MOVQ    n+8(FP), R9
+	MOVQ    dst+16(FP), DX
+	MOVQ    to+24(FP), R10
+	MOVQ    src+32(FP), SI
+	MOVQ    from+40(FP), R11
+	SUBQ    $0x10, R9
+	VMOVUPS everySecondPlaces<>+0(SB), Z2
+	VMOVUPS everySecondPlaces<>+64(SB), Z3
+
+row:
+	XORQ BX, BX
+
+sixteen:
+	VMOVUPS   (SI)(BX*8), Z0
+	VPERMT2PS 64(SI)(BX*8), Z2, Z0
+	VMOVUPS   Z0, (DX)(BX*4)
+	ADDQ      $0x10, BX
+	CMPQ      BX, R9
+	JLT       sixteen
+	VMOVUPS   -4(SI)(R9*8), Z0
+	VPERMT2PS 60(SI)(R9*8), Z3, Z0
+	VMOVUPS   Z0, (DX)(R9*4)
+	ADDQ      R10, DX
+	ADDQ      R11, SI
+	DECQ      R8
+	JNZ       row
+	VZEROUPPER
+	RET

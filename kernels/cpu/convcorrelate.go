@@ -87,6 +87,7 @@ type correlation struct {
 	at                   [3]int
 	call                 correlateCall // of the slice in work, but for pointers
 	offsets              []int
+	distance             [3]int // of channels and taps, that offsets are for
 	high, wide           int // of a plane's copy
 	copies               []float32
 	panels, sums         []float32
@@ -135,6 +136,7 @@ func (c *correlation) compute() {
 // begin sets the sums to zero.
 func (c *correlation) begin() {
 	c.inPlace = c.read.access.direct && c.read.inside()
+	c.distance = noDistance
 	c.cut()
 	c.sums = sized(c.sums, c.units()*c.tile())
 	clear(c.sums)
@@ -233,8 +235,16 @@ func (c *correlation) slice(at [3]int) {
 	c.panels = sized(c.panels, panels(c.columns, c.loop.columns)*c.loop.columns*c.places())
 }
 
-// distances sets the distance of each channel and tap. The rows beyond the last are the last one again.
+// noDistance is that of no operand, as they are in bytes.
+var noDistance = [3]int{-1, -1, -1}
+
+// distances sets the distance of each channel and tap, if they are others than in the slice before. The rows beyond the last are the last one again.
 func (c *correlation) distances(channel, down, across int) {
+	now := [3]int{channel, down, across}
+	if now == c.distance {
+		return
+	}
+	c.distance = now
 	c.offsets = sized(c.offsets, panels(c.rows, correlateRows)*correlateRows)
 	high, wide := c.read.axis[0].Taps, c.read.axis[1].Taps
 	for i := range c.offsets {

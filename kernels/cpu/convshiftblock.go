@@ -8,16 +8,16 @@ import (
 
 // shiftBlock is a block of lines of results in a worker's work.
 type shiftBlock struct {
-	lines  []shiftLine
-	low    int // the first output, and the one after the last
-	high   int
-	places int
-	size   int        // elements of the copy of a channel
-	runs   []patchRun // what is copied of a channel
-	chunks []int      // what is packed for a step of each panel, in pairs: from the copy, to the panel
-	ends   []int      // of each panel's chunks
-	wide   bool       // chunks are of 8 elements, not of 4
-	whole  int        // panels of which tiles write the results where they belong
+	lines     []shiftLine
+	low       int // the first output, and the one after the last
+	high      int
+	places    int
+	size      int        // elements of the copy of a channel
+	runs      []patchRun // what is copied of a channel
+	chunks    []int      // what is packed for a step of each panel, in pairs: from the copy, to the panel
+	ends      []int      // of each panel's chunks
+	chunkSize int        // elements of a chunk
+	whole     int        // panels of which tiles write the results where they belong
 
 	offsets              []int // of each step of some channels, in their copies
 	copied, packed, sums []float32
@@ -88,10 +88,16 @@ func (b *shiftBlock) segment(s *shiftConv, at [3]int, n int) {
 // chunk cuts the lines into what is copied together for a step of a panel.
 func (b *shiftBlock) chunk(s *shiftConv) {
 	b.chunks, b.ends = b.chunks[:0], b.ends[:0]
-	size, nr := 4, s.tile.nr
-	if b.wide = s.width%8 == 0 || s.width > 16; b.wide {
-		size = 8
+	nr := s.tile.nr
+	switch w := s.width; {
+	case winogradLoops.widest == 16 && (w%16 == 0 || w > 32):
+		b.chunkSize = 16
+	case w%8 == 0 || w > 16:
+		b.chunkSize = 8
+	default:
+		b.chunkSize = 4
 	}
+	size := b.chunkSize
 	for i := range b.lines {
 		l := &b.lines[i]
 		for x := 0; x < l.count; {
@@ -155,7 +161,7 @@ func (b *shiftBlock) pack(s *shiftConv, first, n int) {
 	}
 	from := 0
 	for i, end := range b.ends {
-		winogradLoops.shifts(&b.packed[i*b.panel(s)], s.tile.nr, &b.copied[0], b.offsets[:n*len(s.offsets)], b.chunks[from:end], b.wide)
+		winogradLoops.shifts(&b.packed[i*b.panel(s)], s.tile.nr, &b.copied[0], b.offsets[:n*len(s.offsets)], b.chunks[from:end], b.chunkSize)
 		from = end
 	}
 }
@@ -311,13 +317,9 @@ func (b *shiftBlock) store(s *shiftConv, p device.Ptr, row []float32) {
 // to another phase of the same image, on which nobody works. It is nil where the processor has no instructions for it.
 var toEverySecond func(n int, dst, src *float32)
 
-// shiftsGo packs taps: for each offset, it copies chunks of 8 or 4 elements from src + offset to dst, from left to right; the next offset
+// shiftsGo packs taps: for each offset, it copies chunks of n elements (16, 8 or 4) from src + offset to dst, from left to right; the next offset
 // goes to nr elements further on. chunks are pairs of a place in src and one in dst.
-func shiftsGo(dst *float32, nr int, src *float32, offsets, chunks []int, wide bool) {
-	n := 4
-	if wide {
-		n = 8
-	}
+func shiftsGo(dst *float32, nr int, src *float32, offsets, chunks []int, n int) {
 	for t, at := range offsets {
 		to, from := offsetElements(dst, t*nr), offsetElements(src, at)
 		for i := 0; i < len(chunks); i += 2 {

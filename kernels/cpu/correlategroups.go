@@ -15,9 +15,7 @@ func (c *correlation) inGroups(slices, groups int) {
 	work := correlateRows * c.units() * c.planes * c.lines * c.width * slices / groups
 	c.split(groups, max(1, elementGrain/work), j)
 	for g := range groups {
-		for i, x := range j.sums[g*n:][:n] {
-			c.sums[i] += x
-		}
+		addSlices(c.sums, c.sums, j.sums[g*n:][:n])
 	}
 	j.of = nil
 }
@@ -27,6 +25,7 @@ func (j *correlateGroupJob) run(lo, hi int) {
 	p := correlations.Get().(*correlation)
 	own, n := p.sums, len(c.sums)
 	p.read, p.packed, p.turned, p.loop, p.rows, p.columns, p.serial = c.read, c.packed, c.turned, c.loop, c.rows, c.columns, true
+	p.distance = noDistance
 	p.inPlace, p.planes, p.lines, p.width = c.inPlace, c.planes, c.lines, c.width
 	for g := lo; g < hi; g++ {
 		p.sums = j.sums[g*n:][:n]

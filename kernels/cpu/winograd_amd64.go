@@ -46,11 +46,17 @@ func shifts8AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chun
 //go:noescape
 func shifts4AVX(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
 
+//go:noescape
+func shifts16AVX512(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)
+
 // shiftsVector is shiftsGo.
-func shiftsVector(dst *float32, nr int, src *float32, offsets, chunks []int, wide bool) {
-	if wide {
+func shiftsVector(dst *float32, nr int, src *float32, offsets, chunks []int, n int) {
+	switch n {
+	case 16:
+		shifts16AVX512(dst, nr, src, &offsets[0], len(offsets), &chunks[0], len(chunks)/2)
+	case 8:
 		shifts8AVX(dst, nr, src, &offsets[0], len(offsets), &chunks[0], len(chunks)/2)
-	} else {
+	default:
 		shifts4AVX(dst, nr, src, &offsets[0], len(offsets), &chunks[0], len(chunks)/2)
 	}
 }
@@ -60,7 +66,9 @@ func init() {
 		return
 	}
 	winogradTiles = [][2]microkernel[float32]{{{name: "8x24 AVX2", mr: 8, nr: 24, tile: tile8x24AVX2}, {name: "8x16 AVX2", mr: 8, nr: 16, tile: tile8x16AVX2}}}
+	widest := 8
 	if cpu.X86.HasAVX512F {
+		widest = 16
 		winogradTiles = append(winogradTiles, [2]microkernel[float32]{{name: "8x48 AVX-512", mr: 8, nr: 48, tile: tile8x48AVX512}, {name: "8x32 AVX-512", mr: 8, nr: 32, tile: tile8x32AVX512}})
 	}
 	tiles := winogradTiles[len(winogradTiles)-1]
@@ -69,6 +77,6 @@ func init() {
 		image: winogradImageAVX2, gradient: winogradGradientAVX2,
 		three: winogradForm{3, 4, winogradFilterAVX2, winogradTurnedAVX2, winogradResultAVX2},
 		five:  winogradForm{5, 2, winogradFilter5AVX2, winogradTurned5AVX2, winogradResult2AVX2},
-		taps:  winogradTapsAVX2, shifts: shiftsVector,
+		taps:  winogradTapsAVX2, shifts: shiftsVector, widest: widest,
 	}
 }

@@ -84,7 +84,8 @@ type winogradKernels struct {
 	taps func(dst *float32, lanes *[winogradLanes]int, src *float32, position int, work *winogradWork)
 
 	// shifts is shiftsGo, of convolutions that are packed by shifts.
-	shifts func(dst *float32, nr int, src *float32, offsets, chunks []int, wide bool)
+	shifts func(dst *float32, nr int, src *float32, offsets, chunks []int, n int)
+	widest int // of the chunks that there are loops for: 8, or 16
 }
 
 // winogradForm is what differs between kernels of two sizes.
@@ -126,7 +127,7 @@ func goWinograd() winogradKernels {
 		image: winogradImage.in(false), gradient: winogradGradient.in(false),
 		three: winogradForm{3, 4, winogradFilter.in(false), winogradFilter.in(true), winogradResult.result},
 		five:  winogradForm{5, 2, winogradFilter5.in(false), winogradFilter5.in(true), winogradResult2.result},
-		taps:  winogradTapsGo, shifts: shiftsGo,
+		taps:  winogradTapsGo, shifts: shiftsGo, widest: 8,
 	}
 }
 

@@ -19,6 +19,8 @@ func generateConv() {
 // generateConv512 writes those that are worth wider vectors.
 func generateConv512() {
 	correlate("correlate6x32AVX512", zmm)
+	shift("shifts16AVX512", 16)
+	everySecond512("everySecondRowsAVX512")
 }
 
 // correlate adds the sums over places of six elements of one operand times two vectors of the other. Assembly reads the call by the places
@@ -144,6 +146,46 @@ func everySecond(name string) {
 	CMPQ(RBX, R9)
 	JLT(LabelRef("eight"))
 	eight(R9, 1, 0xdd)
+	ADDQ(R10, RDX)
+	ADDQ(R11, RSI)
+	DECQ(R8)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// everySecond512 is everySecond for sixteen elements at a time.
+func everySecond512(name string) {
+	at := GLOBL("everySecondPlaces", 8|16) // read only, without pointers
+	for odd := range 2 {
+		for i := range 16 {
+			DATA(64*odd+4*i, U32(2*i+odd))
+		}
+	}
+	TEXT(name, NOSPLIT, "func(rows, n int, dst *float32, to int, src *float32, from int)")
+	Load(Param("rows"), R8)
+	Load(Param("n"), R9)
+	Load(Param("dst"), RDX)
+	Load(Param("to"), R10)
+	Load(Param("src"), RSI)
+	Load(Param("from"), R11)
+	SUBQ(U8(16), R9)
+	for odd := range 2 {
+		VMOVUPS(at.Offset(64*odd), zmm.registers[2+odd])
+	}
+	sixteen := func(i Register, odd int) {
+		VMOVUPS(Mem{Base: RSI, Index: i, Scale: 8, Disp: -4 * odd}, Z0)
+		VPERMT2PS(Mem{Base: RSI, Index: i, Scale: 8, Disp: 64 - 4*odd}, zmm.registers[2+odd], Z0)
+		VMOVUPS(Z0, Mem{Base: RDX, Index: i, Scale: 4})
+	}
+	Label("row")
+	XORQ(RBX, RBX)
+	Label("sixteen")
+	sixteen(RBX, 0)
+	ADDQ(U8(16), RBX)
+	CMPQ(RBX, R9)
+	JLT(LabelRef("sixteen"))
+	sixteen(R9, 1)
 	ADDQ(R10, RDX)
 	ADDQ(R11, RSI)
 	DECQ(R8)

@@ -78,8 +78,8 @@ func generateWinograd() {
 	transformOut("winogradTapsAVX2", tapsMatrix)
 	halves("tile8x16AVX2", 2)
 	halves("tile8x24AVX2", 3)
-	shift("shifts8AVX", true)
-	shift("shifts4AVX", false)
+	shift("shifts8AVX", 8)
+	shift("shifts4AVX", 4)
 }
 
 // linear multiplies vectors with the rows of a matrix. Its coefficients are vectors in memory.
@@ -476,8 +476,8 @@ func halves(name string, width int) {
 	RET()
 }
 
-// shift writes shiftsGo (convshiftblock.go) for chunks of 8 or of 4 elements.
-func shift(name string, wide bool) {
+// shift writes shiftsGo (convshiftblock.go) for chunks of so many elements.
+func shift(name string, size int) {
 	TEXT(name, NOSPLIT, "func(dst *float32, nr int, src *float32, offsets *int, taps int, chunks *int, count int)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	nr := bytesOf("nr")
@@ -496,7 +496,7 @@ func shift(name string, wide bool) {
 	Label("chunk")
 	MOVQ(Mem{Base: chunk}, at)
 	MOVQ(Mem{Base: chunk, Disp: 8}, to)
-	v := shiftVector(wide)
+	v := shiftVector(size)
 	VMOVUPS(Mem{Base: from, Index: at, Scale: 4}, v)
 	VMOVUPS(v, Mem{Base: dst, Index: to, Scale: 4})
 	ADDQ(Imm(16), chunk)
@@ -509,12 +509,12 @@ func shift(name string, wide bool) {
 	VZEROUPPER()
 	RET()
 	for _, few := range []int{3, 4} {
-		shiftFew(few, wide, dst, src, nr, offsets, taps, chunks)
+		shiftFew(few, size, dst, src, nr, offsets, taps, chunks)
 	}
 }
 
 // shiftFew is the loop for so many chunks, whose places are kept in registers. It stores from left to right, as the one for any number.
-func shiftFew(chunks int, wide bool, dst, src, nr, offsets, taps, list Register) {
+func shiftFew(chunks, size int, dst, src, nr, offsets, taps, list Register) {
 	Label(fmt.Sprint("chunks", chunks))
 	places, values := make([]Register, 2*chunks), make([]Op, chunks)
 	for i := range places {
@@ -527,7 +527,7 @@ func shiftFew(chunks int, wide bool, dst, src, nr, offsets, taps, list Register)
 	MOVQ(Mem{Base: offsets}, from)
 	LEAQ(Mem{Base: src, Index: from, Scale: 4}, from)
 	for i := range values {
-		values[i] = shiftVector(wide)
+		values[i] = shiftVector(size)
 		VMOVUPS(Mem{Base: from, Index: places[2*i], Scale: 4}, values[i])
 	}
 	for i, v := range values {
@@ -542,9 +542,12 @@ func shiftFew(chunks int, wide bool, dst, src, nr, offsets, taps, list Register)
 }
 
 // shiftVector is a register for a chunk.
-func shiftVector(wide bool) Op {
-	if !wide {
+func shiftVector(size int) Op {
+	switch size {
+	case 4:
 		return XMM()
+	case 8:
+		return YMM()
 	}
-	return YMM()
+	return ZMM()
 }
