@@ -88,7 +88,7 @@ type correlation struct {
 	call                 correlateCall // of the slice in work, but for pointers
 	offsets              []int
 	distance             [3]int // of channels and taps, that offsets are for
-	high, wide           int // of a plane's copy
+	high, wide           int    // of a plane's copy
 	copies               []float32
 	panels, sums         []float32
 	groups               correlateGroupJob
