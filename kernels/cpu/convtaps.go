@@ -44,6 +44,8 @@ type band struct {
 	offsets []int     // of the taps, in bytes
 	line    int       // elements of a line
 	height  int       // lines of a channel
+	shape   [8]int    // that offsets are for
+	frame   [6]int    // of what lines has, if it is one channel, and 0 beside it
 	calls   tapCall
 	dots    dotCall
 	masks   [16]int32
@@ -72,14 +74,18 @@ func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first,
 	b.height = max(down, -down) + (rows-1)*h.AtStep + 1
 	long := (max(right, -right)+(columns-1)*x.AtStep)/x.AtStep + 1
 	b.line = x.AtStep * long
-	b.lines = sized(b.lines, d.channels*b.height*b.line)
-	to := b.lines
+	to := sized(b.lines, d.channels*b.height*b.line)
+	if len(b.lines) == 0 || len(to) == 0 || &b.lines[0] != &to[0] {
+		b.frame = [6]int{}
+	}
+	b.lines = to
 	for c := range d.channels {
 		plane := n*w.image + (group*d.channels+c)*w.channel
-		if b.move(w, to, plane, top) {
+		if b.move(d, w, to, plane, top) {
 			to = to[b.height*b.line:]
 			continue
 		}
+		b.frame = [6]int{}
 		for y := range b.height {
 			for phase := range x.AtStep {
 				w.patch.line(to[:long], plane, top+y, w.first+phase)
@@ -87,6 +93,11 @@ func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first,
 			}
 		}
 	}
+	shape := [...]int{d.channels, h.Taps, x.Taps, h.AtTap, x.AtTap, x.AtStep, b.height, b.line}
+	if shape == b.shape { // as for the plane before
+		return
+	}
+	b.shape = shape
 	b.offsets = sized(b.offsets, d.channels*h.Taps*x.Taps)
 	at := 0
 	for c := range d.channels {
@@ -102,7 +113,7 @@ func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first,
 }
 
 // move packs a channel's lines in one call, if they lie as they are needed.
-func (b *band) move(w *window[float32], to []float32, plane, top int) bool {
+func (b *band) move(d *directConv[float32], w *window[float32], to []float32, plane, top int) bool {
 	left := max(0, -w.first)
 	from, count := w.first+left, min(b.line-left, w.columns-w.first-left)
 	above := max(0, -top)
@@ -110,8 +121,12 @@ func (b *band) move(w *window[float32], to []float32, plane, top int) bool {
 	if w.axis[1].AtStep != 1 || w.patch.column != 1 || !w.access.direct || count < 8 || vector.moveRows == nil {
 		return false
 	}
-	if lines < b.height || count < b.line {
-		clear(to[:b.height*b.line])
+	// What is beside the image stays 0 from plane to plane, if they are packed alike.
+	if frame := [...]int{above, left, lines, count, b.height, b.line}; frame != b.frame || d.channels > 1 {
+		if lines < b.height || count < b.line {
+			clear(to[:b.height*b.line])
+		}
+		b.frame = frame
 	}
 	if lines > 0 {
 		src := slice[byte](offset(w.patch.ptr, plane+(top+above)*w.row+from, 4), 1)
