@@ -19,9 +19,9 @@ func everySecondRowsAVX2(rows, n int, dst *float32, to int, src *float32, from i
 //go:noescape
 func everySecondRowsAVX512(rows, n int, dst *float32, to int, src *float32, from int)
 
-// everySecondRowsWide is everySecondRows on AVX-512, which is for rows of more than sixteen.
+// everySecondRowsWide is everySecondRows on AVX-512, which is for rows of sixteen and more.
 func everySecondRowsWide(rows, n int, dst *float32, to int, src *float32, from int) {
-	if n > 16 {
+	if n >= 16 {
 		everySecondRowsAVX512(rows, n, dst, to, src, from)
 	} else {
 		everySecondRowsAVX2(rows, n, dst, to, src, from)

@@ -207,23 +207,7 @@ DATA everySecondPlaces<>+48(SB)/4, $0x00000018
 DATA everySecondPlaces<>+52(SB)/4, $0x0000001a
 DATA everySecondPlaces<>+56(SB)/4, $0x0000001c
 DATA everySecondPlaces<>+60(SB)/4, $0x0000001e
-DATA everySecondPlaces<>+64(SB)/4, $0x00000001
-DATA everySecondPlaces<>+68(SB)/4, $0x00000003
-DATA everySecondPlaces<>+72(SB)/4, $0x00000005
-DATA everySecondPlaces<>+76(SB)/4, $0x00000007
-DATA everySecondPlaces<>+80(SB)/4, $0x00000009
-DATA everySecondPlaces<>+84(SB)/4, $0x0000000b
-DATA everySecondPlaces<>+88(SB)/4, $0x0000000d
-DATA everySecondPlaces<>+92(SB)/4, $0x0000000f
-DATA everySecondPlaces<>+96(SB)/4, $0x00000011
-DATA everySecondPlaces<>+100(SB)/4, $0x00000013
-DATA everySecondPlaces<>+104(SB)/4, $0x00000015
-DATA everySecondPlaces<>+108(SB)/4, $0x00000017
-DATA everySecondPlaces<>+112(SB)/4, $0x00000019
-DATA everySecondPlaces<>+116(SB)/4, $0x0000001b
-DATA everySecondPlaces<>+120(SB)/4, $0x0000001d
-DATA everySecondPlaces<>+124(SB)/4, $0x0000001f
-GLOBL everySecondPlaces<>(SB), RODATA|NOPTR, $128
+GLOBL everySecondPlaces<>(SB), RODATA|NOPTR, $64
 
 // func everySecondRowsAVX512(rows int, n int, dst *float32, to int, src *float32, from int)
 // Requires: AVX, AVX512F
@@ -236,20 +220,26 @@ TEXT ·everySecondRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ    from+40(FP), R11
 	SUBQ    $0x10, R9
 	VMOVUPS everySecondPlaces<>+0(SB), Z2
-	VMOVUPS everySecondPlaces<>+64(SB), Z3
+	MOVL    $0x00007fff, BX
+	KMOVW   BX, K1
 
 row:
 	XORQ BX, BX
+	JMP  next
 
 sixteen:
 	VMOVUPS   (SI)(BX*8), Z0
-	VPERMT2PS 64(SI)(BX*8), Z2, Z0
+	VMOVUPS   64(SI)(BX*8), Z1
+	VPERMT2PS Z1, Z2, Z0
 	VMOVUPS   Z0, (DX)(BX*4)
 	ADDQ      $0x10, BX
+
+next:
 	CMPQ      BX, R9
 	JLT       sixteen
-	VMOVUPS   -4(SI)(R9*8), Z0
-	VPERMT2PS 60(SI)(R9*8), Z3, Z0
+	VMOVUPS   (SI)(R9*8), Z0
+	VMOVUPS.Z 64(SI)(R9*8), K1, Z1
+	VPERMT2PS Z1, Z2, Z0
 	VMOVUPS   Z0, (DX)(R9*4)
 	ADDQ      R10, DX
 	ADDQ      R11, SI
