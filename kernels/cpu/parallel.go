@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // job is work on the range 0..n-1 that may be cut anywhere: run is called for disjoint ranges that together are the whole
@@ -17,9 +16,9 @@ type job interface {
 // one piece runs on the caller alone, without a heap allocation.
 //
 // The caller does not wait for a helper that has not begun: on a busy machine it does all the work itself. A helper that is done
-// looks for the next section for patience, and then ends: it takes some 50 microseconds for a new goroutine, or a parked one, to run
+// looks for the next section for a while, and then ends: it takes some 50 microseconds for a new goroutine, or a parked one, to run
 // on another processor, in which a helper that looks has done half the work of most operations; and nothing stays behind when a
-// program stops using tensors.
+// program stops using tensors. How long it looks depends on what looking has been worth: see outlook.
 func split(n, grain int, j job) {
 	if n <= 0 {
 		return
@@ -65,11 +64,9 @@ var (
 	looking atomic.Int32            // how many do
 )
 
-// patience is how long a helper looks for work: longer than what a training step does between two operations that are divided.
-const patience = 50 * time.Microsecond
-
 // call lets helpers that look for work know of the section, and starts others for the seats that are left.
 func (s *section) call(seats int) {
+	pauses.end()
 	if n := int(looking.Load()); n > 0 {
 		if old := latest.Load(); (old == nil || old.seats.Load() == 0) && latest.CompareAndSwap(old, s) {
 			seats -= n
@@ -134,14 +131,14 @@ func nextSection() *section {
 	if int(looking.Add(1)) >= runtime.GOMAXPROCS(0) {
 		return nil
 	}
-	for begin := time.Now(); ; {
+	for begin, patience := pauses.begin(), pauses.patience(); ; {
 		for range 64 {
 			if s := latest.Load(); s != nil && s.seats.Load() > 0 {
 				return s
 			}
 			pause()
 		}
-		if time.Since(begin) > patience {
+		if clock()-begin > patience {
 			return nil
 		}
 		runtime.Gosched()
