@@ -32,14 +32,14 @@ func everySecondRowsWide(rows, n int, dst *float32, to int, src *float32, from i
 func toEverySecondAVX2(n int, dst, src *float32)
 
 //go:noescape
-func interleaveAVX2(n int, row, odd *float32)
+func interleaveRowsAVX2(rows, n int, image *float32, down int, odd *float32)
 
 func init() {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return
 	}
 	correlateKernels, few3x32 = []correlateKernel{{16, correlate6x16AVX2}}, few3x32AVX2
-	everySecondRows, toEverySecond, interleaveVector = everySecondRowsAVX2, toEverySecondAVX2, interleaveAVX2
+	everySecondRows, toEverySecond, interleaveRows = everySecondRowsAVX2, toEverySecondAVX2, interleaveRowsAVX2
 	if cpu.X86.HasAVX512F {
 		correlateKernels = append(correlateKernels, correlateKernel{32, correlate6x32AVX512})
 		everySecondRows = everySecondRowsWide

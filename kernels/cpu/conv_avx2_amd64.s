@@ -230,15 +230,20 @@ eight:
 	VZEROUPPER
 	RET
 
-// func interleaveAVX2(n int, row *float32, odd *float32)
+// func interleaveRowsAVX2(rows int, n int, image *float32, down int, odd *float32)
 // Requires: AVX
-TEXT ·interleaveAVX2(SB), NOSPLIT, $0-24
-	MOVQ    n+0(FP), R9
-	MOVQ    row+8(FP), DX
-	MOVQ    odd+16(FP), SI
+TEXT ·interleaveRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ rows+0(FP), R8
+	MOVQ n+8(FP), R10
+	MOVQ image+16(FP), DX
+	MOVQ down+24(FP), R11
+	MOVQ odd+32(FP), SI
+
+row:
 	VMOVUPS (DX), Y4
 	VMOVUPS (SI), Y5
-	SUBQ    $0x08, R9
+	LEAQ    -8(R10), R9
+	TESTQ   R9, R9
 	JZ      first
 
 eight:
@@ -260,5 +265,9 @@ first:
 	VPERM2F128 $0x31, Y3, Y2, Y5
 	VMOVUPS    Y4, (DX)
 	VMOVUPS    Y5, 32(DX)
+	ADDQ       R11, DX
+	LEAQ       (SI)(R10*4), SI
+	DECQ       R8
+	JNZ        row
 	VZEROUPPER
 	RET

@@ -33,20 +33,25 @@ func (g *convGemm[T]) pairOf(v *op.Convolution, rows op.Axis, first int) phasePa
 	return oddPhase + phasePair(v.Image.Shape[3]%2)
 }
 
-// interleave puts elements between those at the front of a row, which has as many or one more of these.
-func interleave(row, odd []float32) {
-	n := len(odd)
-	if len(row) > 2*n {
-		row[2*n] = row[n]
+// interleave puts n elements for each row, side by side in odd, between those at the front of the row, which has n of these, or n and more. Rows lie down
+// elements apart.
+func interleave(rows, n int, image []float32, down int, odd []float32, more int) {
+	if more > 0 {
+		for i := range rows {
+			image[i*down+2*n] = image[i*down+n]
+		}
 	}
-	if n >= 8 && interleaveVector != nil {
-		interleaveVector(n, &row[0], &odd[0])
+	if n >= 8 && interleaveRows != nil {
+		interleaveRows(rows, n, &image[0], 4*down, &odd[0])
 		return
 	}
-	for i := n - 1; i >= 0; i-- {
-		row[2*i], row[2*i+1] = row[i], odd[i]
+	for r := range rows {
+		row, odd := image[r*down:], odd[r*n:]
+		for i := n - 1; i >= 0; i-- {
+			row[2*i], row[2*i+1] = row[i], odd[i]
+		}
 	}
 }
 
-// interleaveVector is interleave of n elements, 8 at least, or nil.
-var interleaveVector func(n int, row, odd *float32)
+// interleaveRows is interleave of rows of n elements, 8 at least, and none more; their distance is in bytes. Or it is nil.
+var interleaveRows func(rows, n int, image *float32, down int, odd *float32)

@@ -15,26 +15,36 @@ func TestInterleave_PutsElementsBetweenThoseAtTheFront(t *testing.T) {
 	defer func() { watch = nil }()
 	check := func() {
 		for n := 1; n < 70; n++ {
-			for size := 2 * n; size <= 2*n+1; size++ {
-				row, odd := watched[float32](size + 1)[1:], watched[float32](n)
-				for i := range odd {
-					row[i], odd[i] = float32(2*i), float32(2*i+1)
+			for rows := 1; rows <= 3; rows++ {
+				for more := range 2 {
+					down := 2*n + more + 3
+					image, odd := watched[float32](1 + (rows-1)*down + 2*n + more)[1:], watched[float32](rows*n)
+					for i := range image {
+						image[i] = -1
+						if r, x := i/down, i%down; x < n+more {
+							image[i] = float32(1000*r + 2*x)
+						}
+					}
+					for i := range odd {
+						odd[i] = float32(1000*(i/n) + 2*(i%n) + 1)
+					}
+					interleave(rows, n, image, down, odd, more)
+					for i, v := range image {
+						want := float32(-1)
+						if r, x := i/down, i%down; x < 2*n+more {
+							want = float32(1000*r + x)
+						}
+						require.Equal(t, want, v, "%d of %d rows of %d", i, rows, n)
+					}
+					require.Zero(t, g.check(), n)
+					g.parts = nil
 				}
-				if size > 2*n {
-					row[n] = float32(2 * n)
-				}
-				interleave(row, odd)
-				for i, v := range row {
-					require.Equal(t, float32(i), v, "%d of %d", i, size)
-				}
-				require.Zero(t, g.check(), size)
-				g.parts = nil
 			}
 		}
 	}
 	check()
-	defer func(f func(n int, row, odd *float32)) { interleaveVector = f }(interleaveVector)
-	interleaveVector = nil
+	defer func(f func(rows, n int, image *float32, down int, odd *float32)) { interleaveRows = f }(interleaveRows)
+	interleaveRows = nil
 	check()
 }
 

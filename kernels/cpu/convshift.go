@@ -135,11 +135,11 @@ func (s *shiftConv) compute() {
 	s.split(panels(s.allLines(), s.lines)*s.parts, 1, (*shiftBlockJob)(s))
 }
 
-// fit is the number of lines up to most, and more than half of that, whose results fill panels best.
+// fit is the number of lines, most or up to a half more or less, whose results fill panels best.
 func (s *shiftConv) fit(most int) int {
 	best, nr := most, winogradLoops.wide.nr
 	waste := func(n int) float64 { return float64(panels(n*s.width, nr)*nr) / float64(n*s.width) }
-	for n := most; 2*n > most; n-- {
+	for n := most + most/2; 2*n > most; n-- {
 		if waste(n) < waste(best)-0.04 { // blocks that end where images end copy less
 			best = n
 		}
@@ -257,6 +257,7 @@ func (j *shiftBlockJob) run(lo, hi int) {
 		b = new(shiftBlock)
 	}
 	defer shiftBlocks.Put(b)
+	b.isEmpty = false
 	for ; lo < hi; lo++ {
 		first, from := lo/s.parts*s.lines, lo%s.parts*s.part
 		b.low, b.high = from, min(from+s.part, s.outputs)

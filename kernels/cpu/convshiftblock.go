@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/cistern-ml/cistern/device"
@@ -12,16 +13,30 @@ type shiftBlock struct {
 	low       int // the first output, and the one after the last
 	high      int
 	places    int
-	size      int        // elements of the copy of a channel
-	runs      []patchRun // what is copied of a channel
-	chunks    []int      // what is packed for a step of each panel, in pairs: from the copy, to the panel
-	ends      []int      // of each panel's chunks
-	chunkSize int        // elements of a chunk
-	whole     int        // panels of which tiles write the results where they belong
+	size      int         // elements of the copy of a channel
+	runs      []patchRun  // what is copied of a channel
+	moves     []alikeRuns // the same, runs that are alike together
+	filled    []patchRun  // what is copied of a channel in the block before
+	isEmpty   bool        // whether copies are, but for that
+	stores    []stored    // how the lines of an output are written
+	chunks    []int       // what is packed for a step of each panel, in pairs: from the copy, to the panel
+	ends      []int       // of each panel's chunks
+	chunkSize int         // elements of a chunk
+	whole     int         // panels of which tiles write the results where they belong
 
 	offsets              []int // of each step of some channels, in their copies
 	copied, packed, sums []float32
 }
+
+// alikeRuns are a number of runs of the same length and at the same distances.
+type alikeRuns struct {
+	patchRun
+	count int
+	down  patchRun
+}
+
+// stored are lines of results that lie side by side in a block, and one below the other in the image.
+type stored struct{ line, lines, count int }
 
 // shiftLine is a line of results.
 type shiftLine struct {
@@ -47,6 +62,23 @@ func (b *shiftBlock) plan(s *shiftConv, first, count int) {
 		}
 		b.segment(s, at, n)
 		first += n
+	}
+	b.moves = b.moves[:0]
+	for i := 0; i < len(b.runs); {
+		n, down := b.alike(i)
+		b.moves = append(b.moves, alikeRuns{b.runs[i], n, down})
+		i += n
+	}
+	b.stores = b.stores[:0]
+	for i, l := range b.lines {
+		switch last := len(b.stores) - 1; {
+		case i > 0 && b.follows(s, i):
+			b.stores[last].count += l.count
+		case i > 0 && s.pieces == 1 && s.pair != alone && l.at[0] == b.lines[i-1].at[0]:
+			b.stores[last].lines++
+		default:
+			b.stores = append(b.stores, stored{i, 1, l.count})
+		}
 	}
 }
 
@@ -120,8 +152,7 @@ func (b *shiftBlock) panel(s *shiftConv) int { return s.group*len(s.offsets)*s.t
 
 // compute computes the sums, some channels at a time: their panels stay in the caches until they are multiplied.
 func (b *shiftBlock) compute(s *shiftConv) {
-	b.copied = sized(b.copied, s.group*b.size+shiftBehind)
-	clear(b.copied)
+	b.empty(s)
 	b.packed = sized(b.packed, len(b.ends)*b.panel(s))
 	b.sums = sized(b.sums, panels(b.high-b.low, s.tile.mr)*s.tile.mr*len(b.ends)*s.tile.nr)
 	b.whole = 0
@@ -134,6 +165,17 @@ func (b *shiftBlock) compute(s *shiftConv) {
 		b.pack(s, c, n)
 		b.multiply(s, c, n)
 	}
+}
+
+// empty clears what copies of channels do not fill, unless it is what they have not filled before either.
+func (b *shiftBlock) empty(s *shiftConv) {
+	size := s.group*b.size + shiftBehind
+	if b.isEmpty && len(b.copied) == size && slices.EqualFunc(b.runs, b.filled, func(r, f patchRun) bool { return r.to == f.to && r.n == f.n }) {
+		return
+	}
+	b.copied = sized(b.copied, size)
+	clear(b.copied)
+	b.filled, b.isEmpty = append(b.filled[:0], b.runs...), true
 }
 
 // order sets offsets to those of the steps of n channels: channel by channel, or tap by tap where kernels lie so.
@@ -170,23 +212,27 @@ func (b *shiftBlock) pack(s *shiftConv, first, n int) {
 func (b *shiftBlock) copy(s *shiftConv, copied []float32, channel int) {
 	base := offset(s.image.ptr, channel*s.image.channel, s.access.size)
 	step := s.columns.AtStep * s.image.column
-	for i := 0; i < len(b.runs); i++ {
-		r := &b.runs[i]
+	for i := range b.moves {
+		r := &b.moves[i]
 		to, from := copied[r.to:][:r.n], offset(base, r.from, s.access.size)
 		switch {
 		case step == 1 && s.access.direct && vector.moveRows != nil && r.n >= leastMoved:
-			n, down := b.alike(i)
-			vector.moveRows(n, &bytesOf(to)[0], 4*down.to, &slice[byte](from, 1)[0], 4*down.from, 4*r.n)
-			i += n - 1
-		case step == 1 && s.access.direct:
-			copy(to, slice[float32](from, r.n))
+			vector.moveRows(r.count, &bytesOf(to)[0], 4*r.down.to, &slice[byte](from, 1)[0], 4*r.down.from, 4*r.n)
 		case step == 2 && s.access.direct && everySecondRows != nil && r.n >= leastSeconds:
-			n, down := b.alike(i)
-			everySecondRows(n, r.n, &to[0], 4*down.to, &slice[float32](from, 2*r.n-1)[0], 4*down.from)
-			i += n - 1
+			everySecondRows(r.count, r.n, &to[0], 4*r.down.to, &slice[float32](from, 2*r.n-1)[0], 4*r.down.from)
 		default:
-			s.access.load(to, from, step)
+			for j := range r.count {
+				b.copyRun(s, copied[r.to+j*r.down.to:][:r.n], offset(from, j*r.down.from, s.access.size), step)
+			}
 		}
+	}
+}
+
+func (b *shiftBlock) copyRun(s *shiftConv, to []float32, from device.Ptr, step int) {
+	if step == 1 && s.access.direct {
+		copy(to, slice[float32](from, len(to)))
+	} else {
+		s.access.load(to, from, step)
 	}
 }
 
@@ -286,26 +332,28 @@ func (b *shiftBlock) finish(s *shiftConv) {
 			b.store(s, offset(s.dst.place(k, b.lines[0].at, s.access.size), done, s.access.size), row[done:])
 			continue
 		}
-		for i := 0; i < len(b.lines); {
-			l := &b.lines[i]
-			n := l.count
-			for i++; i < len(b.lines) && b.follows(s, i); i++ {
-				n += l.count
-			}
-			b.store(s, s.dst.place(k, l.at, s.access.size), row[l.place:][:n])
+		for _, r := range b.stores {
+			l := &b.lines[r.line]
+			b.storeLines(s, s.dst.place(k, l.at, s.access.size), row[l.place:][:r.lines*r.count], r.lines)
 		}
 	}
 }
 
-func (b *shiftBlock) store(s *shiftConv, p device.Ptr, row []float32) {
+// storeLines writes lines from p on.
+func (b *shiftBlock) storeLines(s *shiftConv, p device.Ptr, results []float32, lines int) {
+	n, down := len(results)/lines, s.dst.stride[1]
 	switch s.pair {
 	case evenPhase:
-		copy(slice[float32](p, len(row)), row)
-		return
+		moveRows[float32](p, down, addressOf(results), n, lines, n)
 	case oddPhase, oddPhaseOfMore:
-		interleave(slice[float32](offset(p, -1, s.access.size), 2*len(row)+int(s.pair-oddPhase)), row)
-		return
+		more := int(s.pair - oddPhase)
+		interleave(lines, n, slice[float32](offset(p, -1, s.access.size), (lines-1)*down+2*n+more), down, results, more)
+	default:
+		b.store(s, p, results)
 	}
+}
+
+func (b *shiftBlock) store(s *shiftConv, p device.Ptr, row []float32) {
 	if n := len(row); s.columns.Step == 2 && s.dst.stride[2] == 2 && s.access.direct && toEverySecond != nil && n >= leastSeconds {
 		toEverySecond(n, &slice[float32](p, 2*n-1)[0], &row[0])
 		return

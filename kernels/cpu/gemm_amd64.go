@@ -64,7 +64,7 @@ func init() {
 	}
 	kernels32.narrow, kernels64.narrow = tilesAVX2()
 	kernels32.wide, kernels64.wide = kernels32.narrow, kernels64.narrow
-	kernels32.pack = packKernels[float32]{four: pack4AVX, rows: map[int]copyRows[float32]{}}
+	kernels32.pack = packKernels[float32]{four: pack4AVX}
 	for _, width := range []int{3, 4, 5, 6, 16} {
 		kernels32.pack.rows[width] = copyRowsAVX
 	}

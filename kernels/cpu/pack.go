@@ -99,14 +99,14 @@ func packStepsOf[T float](l *accessor[T], dst []T, a matrix, first, end int, row
 		for done+width <= count && packHalfSteps(l, dst[done*k+first*width:], a.at(done, first, l.size), end-first, width) {
 			done += width
 		}
-		packStepsConverted(l, dst[done*k:], a.at(done, 0, l.size), first, end, count-done, width, k, kernels.rows[width], s)
+		packStepsConverted(l, dst[done*k:], a.at(done, 0, l.size), first, end, count-done, width, k, kernels.copiesOf(width), s)
 		return
 	}
 	for p := range rows.panels() {
 		i, width := rows.from(p), rows.wide(p)
 		n := rows.from(p+1) - i
 		to, from := dst[rows.at(p)*k+first*width:], a.at(i, first, l.size)
-		if copies := kernels.rows[n]; n == width && copies != nil {
+		if copies := kernels.copiesOf(n); n == width && copies != nil {
 			copies(end-first, &to[0], width, &slice[T](from.ptr, 1)[0], a.step)
 			continue
 		}
@@ -159,7 +159,17 @@ func copySteps[T float](dst, src []T, count, width, ld int, rows copyRows[T]) {
 type packKernels[T float] struct {
 	four    packFour[T]
 	sixteen packSixteen[T]
-	rows    map[int]copyRows[T] // by their width
+	rows    [widestCopied + 1]copyRows[T] // by their width
+}
+
+const widestCopied = 32
+
+// copiesOf is the loop for rows of a width, or nil.
+func (k *packKernels[T]) copiesOf(width int) copyRows[T] {
+	if width > widestCopied {
+		return nil
+	}
+	return k.rows[width]
 }
 
 // packFour packs steps elements, a multiple of 4, of four rows that begin at src and are ld apart: element l of row i goes to

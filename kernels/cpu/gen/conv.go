@@ -13,7 +13,7 @@ func generateConv() {
 	few("few3x32AVX2")
 	everySecond("everySecondRowsAVX2")
 	seconds("toEverySecondAVX2")
-	pairs("interleaveAVX2")
+	pairs("interleaveRowsAVX2")
 }
 
 // generateConv512 writes those that are worth wider vectors.
@@ -195,12 +195,14 @@ func everySecond512(name string) {
 	RET()
 }
 
-// pairs puts elements between those at the front of a row, eight at a time from the last to the first, so that nothing is written over before it is read.
+// pairs puts elements between those at the front of rows, eight at a time from the last to the first, so that nothing is written over before it is read.
 // The first eight, which the next to last eight may overlap, are read before all others.
 func pairs(name string) {
-	TEXT(name, NOSPLIT, "func(n int, row, odd *float32)")
-	Load(Param("n"), R9)
-	Load(Param("row"), RDX)
+	TEXT(name, NOSPLIT, "func(rows, n int, image *float32, down int, odd *float32)")
+	Load(Param("rows"), R8)
+	Load(Param("n"), R10)
+	Load(Param("image"), RDX)
+	Load(Param("down"), R11)
 	Load(Param("odd"), RSI)
 	eight := func(even, odd VecPhysical, to Mem) {
 		VUNPCKLPS(odd, even, Y2)
@@ -211,9 +213,11 @@ func pairs(name string) {
 		to.Disp = 32
 		VMOVUPS(odd, to)
 	}
+	Label("row")
 	VMOVUPS(Mem{Base: RDX}, Y4)
 	VMOVUPS(Mem{Base: RSI}, Y5)
-	SUBQ(U8(8), R9)
+	LEAQ(Mem{Base: R10, Disp: -8}, R9)
+	TESTQ(R9, R9)
 	JZ(LabelRef("first"))
 	Label("eight")
 	VMOVUPS(Mem{Base: RDX, Index: R9, Scale: 4}, Y0)
@@ -223,6 +227,10 @@ func pairs(name string) {
 	JGT(LabelRef("eight"))
 	Label("first")
 	eight(Y4, Y5, Mem{Base: RDX})
+	ADDQ(R11, RDX)
+	LEAQ(Mem{Base: RSI, Index: R10, Scale: 4}, RSI)
+	DECQ(R8)
+	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }
