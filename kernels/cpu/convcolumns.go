@@ -111,6 +111,12 @@ func (c *columnGatherJob[T]) run(lo, hi int) {
 	w.row = sized(w.row, width)
 	for to := c.gradient[lo*(*columnConv[T])(c).places():]; lo < hi; lo++ {
 		for y := range rows {
+			if v.Strides[3] == 1 {
+				from := offset(v.Ptr, (c.group*c.conv.Outputs+lo)*v.Strides[1]+y*v.Strides[2], c.access.size)
+				crossCopy[T](addressOf(to), images, from, v.Strides[0], width, images)
+				to = to[width*images:]
+				continue
+			}
 			for n := range images {
 				for x, g := range rowOf(&c.access, v, w.row, n, c.group*c.conv.Outputs+lo, y) {
 					to[x*images+n] = g
@@ -212,19 +218,18 @@ func (c *columnSumJob[T]) store(i int, sums, row []T) {
 	v, images := c.conv.Image, c.conv.N
 	rows, width := joined(v)
 	channel := c.group*c.conv.Channels + c.first + i
-	for n := range images {
-		for y := range rows {
-			p := offset(v.Ptr, n*v.Strides[0]+channel*v.Strides[1]+y*v.Strides[2], c.access.size)
-			if v.Strides[3] == 1 {
-				row = slice[T](p, width)
-			}
-			from := sums[y*width*images+n:]
+	for y := range rows {
+		to := offset(v.Ptr, channel*v.Strides[1]+y*v.Strides[2], c.access.size)
+		line := sums[y*width*images:]
+		if v.Strides[3] == 1 {
+			crossCopy[T](to, v.Strides[0], addressOf(line), images, images, width)
+			continue
+		}
+		for n := range images {
 			for x := range row {
-				row[x] = from[x*images]
+				row[x] = line[n+x*images]
 			}
-			if v.Strides[3] != 1 {
-				c.access.store(p, v.Strides[3], row)
-			}
+			c.access.store(offset(to, n*v.Strides[0], c.access.size), v.Strides[3], row)
 		}
 	}
 }

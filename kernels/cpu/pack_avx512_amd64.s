@@ -28,6 +28,7 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-40
 one:
 	CMPQ DI, R12
 	JGT  masked
+	PREFETCHT0 640(SI)
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVUPS Z0, (DI)
 	ADDQ AX, SI
@@ -38,6 +39,7 @@ one:
 	RET
 
 masked:
+	PREFETCHT0 640(SI)
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVUPS Z0, K1, (DI)
 	ADDQ AX, SI

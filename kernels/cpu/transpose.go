@@ -74,14 +74,20 @@ func (c *crossing[T]) run(lo, hi int) {
 	}
 }
 
-// tile copies the tile of w's plane that begins at place y along across, and at place x along the last dimension: blocks of crossRows rows and
-// columns, and what is left beside and below them.
+// tile copies the tile of w's plane that begins at place y along across, and at place x along the last dimension.
 func (c *crossing[T]) tile(w *walk, y, x int) {
 	out, _ := w.at(0)
 	in, _ := w.at(1)
 	ld, step, size := c.loop.Stride[0][c.across], c.loop.Stride[1][c.loop.NDim-1], c.loop.Size[0]
 	height, width := min(crossTile, c.loop.Shape[c.across]-y), min(crossTile, c.loop.inner()-x)
-	out, in = offset(out, y*ld+x, size), offset(in, x*step+y, size)
+	crossCopy[T](offset(out, y*ld+x, size), ld, offset(in, x*step+y, size), step, height, width)
+}
+
+// crossCopy copies width columns, step apart, of height elements that lie side by side, to rows that are ld apart: blocks of crossRows rows and columns, and
+// what is left beside and below them.
+func crossCopy[T any](out device.Ptr, ld int, in device.Ptr, step, height, width int) {
+	var e T
+	size := sizeOf(e)
 	down, right := height&^(crossRows-1), width&^(crossRows-1)
 	if crowding(ld*size) >= crowding(step*size) {
 		for y := 0; y < down; y += crossRows {
