@@ -2,13 +2,16 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-// Loops by vectors of 64 bytes, for what waits for conversions and for sums, not for memory. They take the place of those for AVX2, with the same bits.
+// Loops by vectors of 64 bytes, for what waits for conversions and for sums, or has more to compute than memory takes. They take the place of those for AVX2, with the same bits.
 
 //go:noescape
 func dotWideAVX512(n int, a, b *float32) float64
 
 //go:noescape
 func prodAVX512(n int, v *float32) float64
+
+//go:noescape
+func logicAVX512(n int, dst, a, b *byte, m *[4]uint64)
 
 // Those of layer norm's gradients are in normgrad_avx512_amd64.s.
 
@@ -29,6 +32,6 @@ func wideVectors() bool {
 
 func (v *vectorLoops) setAVX512() {
 	v.masked, v.expSum = true, expSumAVX512
-	v.dot, v.prod = dotWideAVX512, prodAVX512
+	v.dot, v.prod, v.logic = dotWideAVX512, prodAVX512, logicAVX512
 	v.normDots, v.normGrads, v.normSums = normDotsAVX512, normGradsAVX512, normSumsAVX512
 }

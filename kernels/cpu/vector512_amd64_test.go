@@ -33,6 +33,7 @@ func TestVectors_OfEveryWidthHaveTheSameBits(t *testing.T) {
 		normGradsAVX2(n, &grads[0][0], &a[0], &w[0], &b[0], c)
 		normGradsAVX512(n, &grads[1][0], &a[0], &w[0], &b[0], c)
 		requireSame(t, grads[0], grads[1], "gradients")
+		testLogic(t, rng, 4*n)
 		if n%16 == 0 {
 			testNormSums(t, rng, n)
 		}
@@ -55,4 +56,18 @@ func testNormSums(t *testing.T, rng *rand.Rand, n int) {
 		}
 		require.Equal(t, parts[0], parts[1], "%d rows of %d", rows, n)
 	}
+}
+
+func testLogic(t *testing.T, rng *rand.Rand, n int) {
+	a, b := watched[byte](n + 1)[1:], watched[byte](n + 1)[1:]
+	for i := range a {
+		a[i], b[i] = byte(rng.Uint32()), byte(rng.Uint32())
+	}
+	m := [4]uint64{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64()}
+	var out [2][]byte
+	for i, f := range []func(n int, dst, a, b *byte, m *[4]uint64){logicAVX2, logicAVX512} {
+		out[i] = watched[byte](n)
+		f(n, &out[i][0], &a[0], &b[0], &m)
+	}
+	require.Equal(t, out[0], out[1], n)
 }

@@ -90,3 +90,64 @@ join:
 	VMOVSD X0, ret+16(FP)
 	VZEROUPPER
 	RET
+
+// func logicAVX512(n int, dst, a, b *byte, m *[4]uint64)
+// Two vectors at a time, then halves of one: n is a multiple of 32.
+TEXT ·logicAVX512(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ m+32(FP), R8
+	VPBROADCASTQ (R8), Z4
+	VPBROADCASTQ 8(R8), Z5
+	VPBROADCASTQ 16(R8), Z6
+	VPBROADCASTQ 24(R8), Z7
+	XORQ BX, BX
+	SUBQ $128, CX
+	JLT  one
+
+two:
+	VMOVDQU64 (SI)(BX*1), Z0
+	VMOVDQU64 64(SI)(BX*1), Z8
+	VMOVDQU64 (DX)(BX*1), Z1
+	VMOVDQU64 64(DX)(BX*1), Z9
+	VMOVDQA64 Z4, Z2
+	VMOVDQA64 Z4, Z10
+	VPTERNLOGQ $0x80, Z1, Z0, Z2    // both
+	VPTERNLOGQ $0x80, Z9, Z8, Z10
+	VPANDQ Z5, Z0, Z0
+	VPANDQ Z5, Z8, Z8
+	VPANDQ Z6, Z1, Z1
+	VPANDQ Z6, Z9, Z9
+	VPTERNLOGQ $0x96, Z1, Z0, Z2    // exclusive or of three
+	VPTERNLOGQ $0x96, Z9, Z8, Z10
+	VPXORQ Z7, Z2, Z2
+	VPXORQ Z7, Z10, Z10
+	VMOVDQU64 Z2, (DI)(BX*1)
+	VMOVDQU64 Z10, 64(DI)(BX*1)
+	ADDQ $128, BX
+	CMPQ BX, CX
+	JLE  two
+
+one:
+	ADDQ $128, CX
+	JMP  next
+
+half:
+	VMOVDQU (SI)(BX*1), Y0
+	VMOVDQU (DX)(BX*1), Y1
+	VMOVDQA Y4, Y2
+	VPTERNLOGQ $0x80, Y1, Y0, Y2
+	VPAND Y5, Y0, Y0
+	VPAND Y6, Y1, Y1
+	VPTERNLOGQ $0x96, Y1, Y0, Y2
+	VPXOR Y7, Y2, Y2
+	VMOVDQU Y2, (DI)(BX*1)
+	ADDQ $32, BX
+
+next:
+	CMPQ BX, CX
+	JLT  half
+	VZEROUPPER
+	RET
