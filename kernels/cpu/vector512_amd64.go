@@ -13,6 +13,15 @@ func prodAVX512(n int, v *float32) float64
 //go:noescape
 func logicAVX512(n int, dst, a, b *byte, m *[4]uint64)
 
+//go:noescape
+func mergeProdsAVX512(fours, n int, acc *float64, rows *float32, ld int)
+
+//go:noescape
+func int64ToFloat32AVX512(n int, dst, src *byte)
+
+//go:noescape
+func int64ToFloat64AVX512(n int, dst, src *byte)
+
 // Those of layer norm's gradients are in normgrad_avx512_amd64.s.
 
 //go:noescape
@@ -33,5 +42,7 @@ func wideVectors() bool {
 func (v *vectorLoops) setAVX512() {
 	v.masked, v.expSum = true, expSumAVX512
 	v.dot, v.prod, v.logic = dotWideAVX512, prodAVX512, logicAVX512
+	v.mergeProds = mergeProdsAVX512
+	v.casts[castInt64][castFloat32], v.casts[castInt64][castFloat64] = int64ToFloat32AVX512, int64ToFloat64AVX512 // AVX2 has none
 	v.normDots, v.normGrads, v.normSums = normDotsAVX512, normGradsAVX512, normSumsAVX512
 }

@@ -34,6 +34,7 @@ func TestVectors_OfEveryWidthHaveTheSameBits(t *testing.T) {
 		normGradsAVX512(n, &grads[1][0], &a[0], &w[0], &b[0], c)
 		requireSame(t, grads[0], grads[1], "gradients")
 		testLogic(t, rng, 4*n)
+		testMergeProds(t, rng, n)
 		if n%16 == 0 {
 			testNormSums(t, rng, n)
 		}
@@ -70,4 +71,45 @@ func testLogic(t *testing.T, rng *rand.Rand, n int) {
 		f(n, &out[i][0], &a[0], &b[0], &m)
 	}
 	require.Equal(t, out[0], out[1], n)
+}
+
+func testMergeProds(t *testing.T, rng *rand.Rand, n int) {
+	for fours := 1; fours <= 3; fours++ {
+		rows := mixed(4*fours*(n+5)+1, rng, false)[1:]
+		var out [2][]float64
+		for i, f := range []func(fours, n int, acc *float64, rows *float32, ld int){mergeProdsAVX2, mergeProdsAVX512} {
+			out[i] = watched[float64](n)
+			for k := range n {
+				out[i][k] = 1 + float64(k)/7
+			}
+			f(fours, n, &out[i][0], &rows[0], 4*(n+5))
+		}
+		for k := range n {
+			require.Equal(t, math.Float64bits(out[0][k]), math.Float64bits(out[1][k]), "%d of %d", k, n)
+		}
+	}
+}
+
+func TestCasts_FromInt64ByVectorsAreGos(t *testing.T) {
+	if !wideVectors() {
+		t.Skip("the processor has no AVX-512")
+	}
+	rng := rand.New(rand.NewPCG(33, 34))
+	g := &guards{}
+	watch = g.add
+	defer func() { watch = nil }()
+	for n := 8; n < 80; n += 8 {
+		src, single, double := watched[int64](n), watched[float32](n), watched[float64](n)
+		for i := range src {
+			src[i] = int64(rng.Uint64()) >> rng.IntN(64)
+		}
+		int64ToFloat32AVX512(n, &bytesOf(single)[0], &bytesOf(src)[0])
+		int64ToFloat64AVX512(n, &bytesOf(double)[0], &bytesOf(src)[0])
+		for i, v := range src {
+			require.Equal(t, float32(v), single[i], v)
+			require.Equal(t, float64(v), double[i], v)
+		}
+		require.Zero(t, g.check(), n)
+		g.parts = nil
+	}
 }

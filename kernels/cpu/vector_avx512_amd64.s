@@ -151,3 +151,133 @@ next:
 	JLT  half
 	VZEROUPPER
 	RET
+
+// func mergeProdsAVX512(fours, n int, acc *float64, rows *float32, ld int)
+// Products in float64 times four rows, one after the other, fours times; n is a multiple of 8. 32 columns at a time, then 8.
+TEXT ·mergeProdsAVX512(SB), NOSPLIT, $0-40
+	MOVQ fours+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ acc+16(FP), DI
+	MOVQ rows+24(FP), SI
+	MOVQ ld+32(FP), DX
+	LEAQ (DX)(DX*2), R8
+	SUBQ $32, CX
+	JLT  rest
+
+wide:
+	VMOVUPD (DI), Z0
+	VMOVUPD 64(DI), Z1
+	VMOVUPD 128(DI), Z2
+	VMOVUPD 192(DI), Z3
+	MOVQ SI, R9
+	MOVQ AX, BX
+
+wideRows:
+	VCVTPS2PD (R9), Z4
+	VCVTPS2PD 32(R9), Z5
+	VCVTPS2PD 64(R9), Z6
+	VCVTPS2PD 96(R9), Z7
+	VMULPD Z4, Z0, Z0
+	VMULPD Z5, Z1, Z1
+	VMULPD Z6, Z2, Z2
+	VMULPD Z7, Z3, Z3
+	VCVTPS2PD (R9)(DX*1), Z4
+	VCVTPS2PD 32(R9)(DX*1), Z5
+	VCVTPS2PD 64(R9)(DX*1), Z6
+	VCVTPS2PD 96(R9)(DX*1), Z7
+	VMULPD Z4, Z0, Z0
+	VMULPD Z5, Z1, Z1
+	VMULPD Z6, Z2, Z2
+	VMULPD Z7, Z3, Z3
+	VCVTPS2PD (R9)(DX*2), Z4
+	VCVTPS2PD 32(R9)(DX*2), Z5
+	VCVTPS2PD 64(R9)(DX*2), Z6
+	VCVTPS2PD 96(R9)(DX*2), Z7
+	VMULPD Z4, Z0, Z0
+	VMULPD Z5, Z1, Z1
+	VMULPD Z6, Z2, Z2
+	VMULPD Z7, Z3, Z3
+	VCVTPS2PD (R9)(R8*1), Z4
+	VCVTPS2PD 32(R9)(R8*1), Z5
+	VCVTPS2PD 64(R9)(R8*1), Z6
+	VCVTPS2PD 96(R9)(R8*1), Z7
+	VMULPD Z4, Z0, Z0
+	VMULPD Z5, Z1, Z1
+	VMULPD Z6, Z2, Z2
+	VMULPD Z7, Z3, Z3
+	LEAQ (R9)(DX*4), R9
+	DECQ BX
+	JNZ  wideRows
+	VMOVUPD Z0, (DI)
+	VMOVUPD Z1, 64(DI)
+	VMOVUPD Z2, 128(DI)
+	VMOVUPD Z3, 192(DI)
+	ADDQ $256, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JGE  wide
+
+rest:
+	ADDQ $32, CX
+	JZ   done
+
+eight:
+	VMOVUPD (DI), Z0
+	MOVQ SI, R9
+	MOVQ AX, BX
+
+eightRows:
+	VCVTPS2PD (R9), Z4
+	VMULPD Z4, Z0, Z0
+	VCVTPS2PD (R9)(DX*1), Z4
+	VMULPD Z4, Z0, Z0
+	VCVTPS2PD (R9)(DX*2), Z4
+	VMULPD Z4, Z0, Z0
+	VCVTPS2PD (R9)(R8*1), Z4
+	VMULPD Z4, Z0, Z0
+	LEAQ (R9)(DX*4), R9
+	DECQ BX
+	JNZ  eightRows
+	VMOVUPD Z0, (DI)
+	ADDQ $64, DI
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ  eight
+
+done:
+	VZEROUPPER
+	RET
+
+// func int64ToFloat32AVX512(n int, dst, src *byte)
+// n is a multiple of 8.
+TEXT ·int64ToFloat32AVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	XORQ BX, BX
+
+loop:
+	VCVTQQ2PS (SI)(BX*8), Y0
+	VMOVUPS Y0, (DI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
+
+// func int64ToFloat64AVX512(n int, dst, src *byte)
+// n is a multiple of 8.
+TEXT ·int64ToFloat64AVX512(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	XORQ BX, BX
+
+loop:
+	VCVTQQ2PD (SI)(BX*8), Z0
+	VMOVUPD Z0, (DI)(BX*8)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  loop
+	VZEROUPPER
+	RET
