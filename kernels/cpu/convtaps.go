@@ -41,14 +41,17 @@ const mostBand = 1 << 13
 type band struct {
 	lines   []float32
 	results []float32 // where they cannot be written in place
-	offsets []int     // of the taps, in bytes
-	line    int       // elements of a line
-	height  int       // lines of a channel
-	shape   [8]int    // that offsets are for
-	frame   [6]int    // of what lines has, if it is one channel, and 0 beside it
 	calls   tapCall
 	dots    dotCall
 	masks   [16]int32
+
+	planned       bool // for rows and columns of the convolution in work
+	rows, columns int
+	offsets       []int // of the taps, in bytes
+	height        int   // lines of a channel
+	line, long    int   // elements of a line, and of one phase of it
+	framed        bool  // lines is one channel whose first line is top, and 0 beside it
+	top           int
 }
 
 // bands returns d as a convolution of float32 if it goes by bands: where there are some lines to compute together, and none that only lie between those
@@ -66,38 +69,15 @@ func (d *directConv[T]) bands() (*directConv[float32], bool) {
 	return f, true
 }
 
-// fill packs the lines that rows of the result need, from first on, and as many columns.
-func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first, rows, columns int) {
+// plan sets what is the same for all planes that rows and columns of the result need.
+func (b *band) plan(d *directConv[float32], rows, columns int) {
 	h, x := &d.axes[0], &d.axes[1]
 	down, right := max(0, h.Taps-1)*h.AtTap, max(0, x.Taps-1)*x.AtTap
-	top := h.At0 + min(0, down) + first*h.AtStep
+	b.rows, b.columns, b.planned, b.framed = rows, columns, true, false
 	b.height = max(down, -down) + (rows-1)*h.AtStep + 1
-	long := (max(right, -right)+(columns-1)*x.AtStep)/x.AtStep + 1
-	b.line = x.AtStep * long
-	to := sized(b.lines, d.channels*b.height*b.line)
-	if len(b.lines) == 0 || len(to) == 0 || &b.lines[0] != &to[0] {
-		b.frame = [6]int{}
-	}
-	b.lines = to
-	for c := range d.channels {
-		plane := n*w.image + (group*d.channels+c)*w.channel
-		if b.move(d, w, to, plane, top) {
-			to = to[b.height*b.line:]
-			continue
-		}
-		b.frame = [6]int{}
-		for y := range b.height {
-			for phase := range x.AtStep {
-				w.patch.line(to[:long], plane, top+y, w.first+phase)
-				to = to[long:]
-			}
-		}
-	}
-	shape := [...]int{d.channels, h.Taps, x.Taps, h.AtTap, x.AtTap, x.AtStep, b.height, b.line}
-	if shape == b.shape { // as for the plane before
-		return
-	}
-	b.shape = shape
+	b.long = (max(right, -right)+(columns-1)*x.AtStep)/x.AtStep + 1
+	b.line = x.AtStep * b.long
+	b.lines = sized(b.lines, d.channels*b.height*b.line)
 	b.offsets = sized(b.offsets, d.channels*h.Taps*x.Taps)
 	at := 0
 	for c := range d.channels {
@@ -105,8 +85,42 @@ func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first,
 			row := (c*b.height + u*h.AtTap - min(0, down)) * b.line
 			for v := range x.Taps {
 				column := v*x.AtTap - min(0, right)
-				b.offsets[at] = 4 * (row + column%x.AtStep*long + column/x.AtStep)
+				b.offsets[at] = 4 * (row + column%x.AtStep*b.long + column/x.AtStep)
 				at++
+			}
+		}
+	}
+	if at > 0 {
+		b.setDots(0)
+	}
+}
+
+// setDots sets the offsets of dots to those of the taps from t on, the last one again and again where there are no more.
+func (b *band) setDots(t int) {
+	for k := range vector.tapsAtOnce {
+		b.dots.offsets[k] = b.offsets[min(t+k, len(b.offsets)-1)]
+	}
+}
+
+// fill packs the lines that rows of the result need, from first on, and as many columns.
+func (b *band) fill(d *directConv[float32], w *window[float32], n, group, first, rows, columns int) {
+	if !b.planned || rows != b.rows || columns != b.columns {
+		b.plan(d, rows, columns)
+	}
+	h, x := &d.axes[0], &d.axes[1]
+	top := h.At0 + min(0, max(0, h.Taps-1)*h.AtTap) + first*h.AtStep
+	to := b.lines
+	for c := range d.channels {
+		plane := n*w.image + (group*d.channels+c)*w.channel
+		if b.move(d, w, to, plane, top) {
+			to = to[b.height*b.line:]
+			continue
+		}
+		b.framed = false
+		for y := range b.height {
+			for phase := range x.AtStep {
+				w.patch.line(to[:b.long], plane, top+y, w.first+phase)
+				to = to[b.long:]
 			}
 		}
 	}
@@ -122,11 +136,11 @@ func (b *band) move(d *directConv[float32], w *window[float32], to []float32, pl
 		return false
 	}
 	// What is beside the image stays 0 from plane to plane, if they are packed alike.
-	if frame := [...]int{above, left, lines, count, b.height, b.line}; frame != b.frame || d.channels > 1 {
+	if !b.framed || top != b.top || d.channels > 1 {
 		if lines < b.height || count < b.line {
 			clear(to[:b.height*b.line])
 		}
-		b.frame = frame
+		b.framed, b.top = true, top
 	}
 	if lines > 0 {
 		src := slice[byte](offset(w.patch.ptr, plane+(top+above)*w.row+from, 4), 1)
@@ -231,8 +245,8 @@ func correlatePlane(d *directConv[float32], w *window[float32], sums []float64, 
 		c.image, c.imageRow = &b.lines[0], 4*h.AtStep*b.line
 		n := vector.tapsAtOnce
 		for t := 0; t < len(sums); t += n {
-			for k := range n {
-				c.offsets[k] = b.offsets[min(t+k, len(sums)-1)]
+			if len(sums) > n {
+				b.setDots(t)
 			}
 			vector.tapDots(c)
 			for k, sum := range c.sums[:min(n, len(sums)-t)] {

@@ -57,6 +57,7 @@ func (d *directConv[T]) window() *window[T] {
 	w.zeros = sized(w.zeros, lengthened(x.Size))
 	clear(w.zeros)
 	w.plane, w.group = [2]int{nothing, nothing}, nothing
+	w.band.planned = false
 	return w
 }
 
