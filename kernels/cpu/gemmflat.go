@@ -12,6 +12,7 @@ const (
 	flatHigh  = 128 // rows of one whose b is small, and has rows of flatRow elements at most: longer ones meet in few sets of the first-level cache
 	flatRow   = 512
 	flatB     = 1 << 17 // elements of a small b
+	flatTask  = 1 << 18 // multiplications that are worth another processor
 )
 
 // isFlat reports whether multiplyFlat is the way to compute p.
@@ -45,7 +46,7 @@ func (j *flatJob) multiply(serial bool) {
 	if serial {
 		j.run(0, tiles)
 	} else {
-		split(tiles, max(1, elementGrain/(j.kernel.columns*j.k)), j)
+		split(tiles, panels(flatTask, max(1, j.m*j.kernel.columns*j.k)), j)
 	}
 	j.product = product[float32]{}
 	flatJobs.Put(j)
