@@ -72,6 +72,7 @@ package cpu
 
 //go:generate go run -C gen . -set avx2 -out ../gemm_avx2_amd64.s
 //go:generate go run -C gen . -set avx512 -out ../gemm_avx512_amd64.s
+//go:generate go run -C gen . -set bf16 -out ../gemm_bf16_amd64.s
 //go:generate go run -C gen . -set unpacked -out ../gemmsmall_avx2_amd64.s
 //go:generate go run -C gen . -set unpacked512 -out ../gemmsmall_avx512_amd64.s
 //go:generate go run -C gen . -set arithmetic -out ../arithmetic_avx2_amd64.s

@@ -15,6 +15,10 @@ func newMatGemm[T float](l accessor[T]) *matGemm[T] {
 func (g *matGemm[T]) multiply(p *product[T], serial bool) {
 	g.product, g.serial = *p, serial
 	g.m, g.n, g.k, g.alpha = p.m, p.n, p.k, p.alpha
+	g.all, g.pairs = matMulKernelsOf[T](), false
+	if isPaired(&g.access, p) {
+		g.all, g.pairs, g.k = any(pairKernels).(*matMulKernels[T]), true, p.k/2
+	}
 	g.dst = target{ptr: p.dst.ptr, row: p.dst.row, grid: grid{1, 1, p.n}, stride: [3]int{2: p.dst.step}}
 	g.gemm.multiply()
 }
@@ -37,7 +41,11 @@ func (g *matGemm[T]) begin(dst []T, row, column int) {
 
 // slices are the steps of a and of b in work, from the block's first row and column on; both have rows of steps.
 func (g *matGemm[T]) slices() (a, b matrix) {
-	return g.product.a.at(g.i, g.l, g.access.size), g.product.b.at(g.l, g.j, g.access.size).transposed()
+	l := g.l
+	if g.pairs {
+		l *= 2
+	}
+	return g.product.a.at(g.i, l, g.access.size), g.product.b.at(l, g.j, g.access.size).transposed()
 }
 
 func (g *matGemm[T]) packJobs() (jobs, grain int) {
@@ -50,9 +58,17 @@ func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
 	jobsA := packJobs(&a, &g.left, g.bk)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			pack(&g.access, g.packedA, a, lo, &g.left, g.bk, &g.all.pack, s)
+			g.packOne(g.packedA, a, lo, &g.left, s)
 		} else {
-			pack(&g.access, g.packedB, b, lo-jobsA, &g.right, g.bk, &g.all.pack, s)
+			g.packOne(g.packedB, b, lo-jobsA, &g.right, s)
 		}
+	}
+}
+
+func (g *matGemm[T]) packOne(dst []T, a matrix, job int, rows *cut, s *scratch) {
+	if g.pairs {
+		packPairs(any(dst).([]float32), a, job, rows, g.bk, s)
+	} else {
+		pack(&g.access, dst, a, job, rows, g.bk, &g.all.pack, s)
 	}
 }

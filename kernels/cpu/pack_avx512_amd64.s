@@ -134,3 +134,50 @@ steps:
 	JNZ  steps
 	VZEROUPPER
 	RET
+
+// func pairRowsAVX512(count int, dst *float32, width int, src *uint16, ld, n int)
+// Registers: K1 and K2 the elements of two halves, K3 and K4 the places that are written.
+TEXT ·pairRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ count+0(FP), R10
+	MOVQ dst+8(FP), DI
+	MOVQ width+16(FP), R9
+	MOVQ src+24(FP), SI
+	MOVQ ld+32(FP), AX
+	MOVQ n+40(FP), CX
+	SHLQ $1, AX
+	MOVQ $1, R8
+	SHLQ CX, R8
+	DECQ R8
+	KMOVW R8, K1
+	SHRQ $16, R8
+	KMOVW R8, K2
+	MOVQ R9, CX
+	MOVQ $1, R8
+	SHLQ CX, R8
+	DECQ R8
+	KMOVW R8, K3
+	SHRQ $16, R8
+	KMOVW R8, K4
+	SHLQ $2, R9
+
+loop:
+	VPMOVZXWD.Z (SI), K1, Z0
+	VPMOVZXWD.Z (SI)(AX*1), K1, Z1
+	VPSLLD $16, Z1, Z1
+	VPORD Z1, Z0, Z0
+	VMOVDQU32 Z0, K3, (DI)
+	TESTQ R8, R8
+	JZ   next
+	VPMOVZXWD.Z 32(SI), K2, Z0
+	VPMOVZXWD.Z 32(SI)(AX*1), K2, Z1
+	VPSLLD $16, Z1, Z1
+	VPORD Z1, Z0, Z0
+	VMOVDQU32 Z0, K4, 64(DI)
+
+next:
+	LEAQ (SI)(AX*2), SI
+	ADDQ R9, DI
+	DECQ R10
+	JNZ  loop
+	VZEROUPPER
+	RET

@@ -4,6 +4,7 @@
 //
 //	go run . -set avx2 -out FILE        gemm_avx2_amd64.s
 //	go run . -set avx512 -out FILE      gemm_avx512_amd64.s
+//	go run . -set bf16 -out FILE        gemm_bf16_amd64.s
 //	go run . -set unpacked -out FILE    gemmsmall_avx2_amd64.s
 //	go run . -set unpacked512 -out FILE gemmsmall_avx512_amd64.s
 //	go run . -set arithmetic -out FILE  arithmetic_avx2_amd64.s
@@ -18,6 +19,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"log"
@@ -38,20 +40,21 @@ var tiles = map[string][]tile{
 		[]tile{
 			{name: "tile8x48AVX512", typ: "float32", rows: 8, width: 3, vectors: zmm, unroll: 4, scalars: single},
 		}),
+	"bf16": rows(14, 7, tile{typ: "float32", vectors: zmm, unroll: 2, scalars: single, suffix: "BF16"}),
 }
 
 // rows are tiles of that many rows down to least, of which panels are made that leave none over.
 func rows(most, least int, t tile) (list []tile) {
 	set := map[int]string{32: "AVX2", 64: "AVX512"}[t.vectors.bytes]
 	for t.rows = most; t.rows >= least; t.rows-- {
-		t.name = fmt.Sprintf("tile%dx%d%s", t.rows, t.across()*t.vectors.bytes/t.scalars.bytes, set)
+		t.name = fmt.Sprintf("tile%dx%d%s", t.rows, t.across()*t.vectors.bytes/t.scalars.bytes, cmp.Or(t.suffix, set))
 		list = append(list, t)
 	}
 	return list
 }
 
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512")
+	set := flag.String("set", "", "what to write: avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512")
 	flag.Parse()
 	list := tiles[*set]
 	switch {
@@ -78,12 +81,17 @@ func main() {
 	case *set == "functions512":
 		writeMaskedFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512", *set)
 	}
 	for _, t := range list {
 		t.generate()
 	}
 	build.Generate()
+	if *set == "bf16" {
+		if err := pairProducts(flag.Lookup("out").Value.String()); err != nil {
+			log.Fatal("gen: ", err)
+		}
+	}
 }
 
 // writeFunctions writes the files in Go to a folder, and leaves assembly to avo.

@@ -14,6 +14,7 @@ import (
 // while the sum runs, as many for each row. What is left over are as many registers for a step of b, and two or one for elements of a.
 type tile struct {
 	name    string
+	suffix  string // of the name, if it is not that of the instruction set
 	typ     string // of an element
 	rows    int
 	panel   int // rows of a panel of a, if there are more
