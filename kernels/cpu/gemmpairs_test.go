@@ -64,3 +64,33 @@ func watchedHalves(rng *rand.Rand, g *guards, n int) []uint16 {
 	}
 	return v
 }
+
+// Results of float32, whose rows or columns lie side by side.
+func TestMultiplyPairs_WritesFloat32(t *testing.T) {
+	if pairKernels == nil {
+		t.Skip("the processor has no AVX512-BF16")
+	}
+	rng := rand.New(rand.NewPCG(43, 44))
+	g := &guards{}
+	const m, n, k = 45, 37, 66
+	a, b := watchedHalves(rng, g, k*m), watchedHalves(rng, g, k*n)
+	for _, to := range [][2]int{{n, 1}, {1, m}} {
+		watch = g.add
+		out := watched[float32](m * n)
+		require.True(t, multiplyPairs(&product[float32]{
+			m: m, n: n, k: k, alpha: 0.5, dst: matrix{addressOf(out), to[0], to[1]}, a: matrix{addressOf(a), 1, m}, b: matrix{addressOf(b), n, 1},
+		}))
+		watch = nil
+		require.Zero(t, g.check())
+		for i := range m {
+			for j := range n {
+				var sum float32
+				for l := range k {
+					sum += math.Float32frombits(uint32(a[l*m+i])<<16) * math.Float32frombits(uint32(b[l*n+j])<<16)
+				}
+				require.Equal(t, sum/2, out[i*to[0]+j*to[1]], "%d %d", i, j)
+			}
+		}
+	}
+	require.False(t, multiplyPairs(&product[float32]{m: m, n: n, k: k - 1}), "an odd number of steps")
+}

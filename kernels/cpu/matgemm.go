@@ -13,11 +13,15 @@ func newMatGemm[T float](l accessor[T]) *matGemm[T] {
 }
 
 func (g *matGemm[T]) multiply(p *product[T], serial bool) {
+	g.compute(p, serial, g.access.half == brainHalf && arePairs(p))
+}
+
+// compute computes p, of pairs of bfloat16 if it is said so.
+func (g *matGemm[T]) compute(p *product[T], serial, pairs bool) {
 	g.product, g.serial = *p, serial
 	g.m, g.n, g.k, g.alpha = p.m, p.n, p.k, p.alpha
-	g.all, g.pairs = matMulKernelsOf[T](), false
-	if isPaired(&g.access, p) {
-		g.all, g.pairs, g.k = any(pairKernels).(*matMulKernels[T]), true, p.k/2
+	if g.all, g.pairs = matMulKernelsOf[T](), pairs; pairs {
+		g.all, g.k = any(pairKernels).(*matMulKernels[T]), p.k/2
 	}
 	g.dst = target{ptr: p.dst.ptr, row: p.dst.row, grid: grid{1, 1, p.n}, stride: [3]int{2: p.dst.step}}
 	g.gemm.multiply()
@@ -41,11 +45,11 @@ func (g *matGemm[T]) begin(dst []T, row, column int) {
 
 // slices are the steps of a and of b in work, from the block's first row and column on; both have rows of steps.
 func (g *matGemm[T]) slices() (a, b matrix) {
-	l := g.l
+	l, size := g.l, g.access.size
 	if g.pairs {
-		l *= 2
+		l, size = 2*l, brainSize
 	}
-	return g.product.a.at(g.i, l, g.access.size), g.product.b.at(l, g.j, g.access.size).transposed()
+	return g.product.a.at(g.i, l, size), g.product.b.at(l, g.j, size).transposed()
 }
 
 func (g *matGemm[T]) packJobs() (jobs, grain int) {
