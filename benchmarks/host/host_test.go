@@ -47,6 +47,26 @@ func TestRun_MeasuresTheMemoryOfSteps(t *testing.T) {
 	require.Contains(t, out.String(), "Most memory resident")
 }
 
+func TestRun_SaysHowStepsDivide(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "divided.json")
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"-divided", "-only", "^(exp|step mlp)$", "-runs", "1", "-json", file}, &out, &errs), errs.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var rows []dividedRow
+	require.NoError(t, json.Unmarshal(text, &rows))
+	require.Len(t, rows, 1)
+	r := rows[0]
+	require.Equal(t, "step mlp", r.Case)
+	require.Greater(t, r.Sections, 10)
+	require.Less(t, r.Share, 1.0)
+	require.Equal(t, 1.0, r.Bounds["1"])
+	require.Greater(t, r.Bounds["2"], 1.2)
+	require.LessOrEqual(t, r.Bounds["2"], 2.0)
+	require.Greater(t, r.Bounds["8"], r.Bounds["2"])
+	require.Contains(t, out.String(), "at most on 8")
+}
+
 // What this process has resident is no part of what one that it starts has: Linux's getrusage says so.
 func TestPeakOf_IsTheProcessAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -16,6 +16,9 @@
 // The other Go libraries, GoMLX on its backend of Go and Gorgonia, have the step of the multilayer perceptron only. They are in a module of their own, in the
 // folder peers, which is built first.
 //
+// With -divided whole steps run on one processor, with the work cut as for several: how much of them is in parallel sections, how many these are, and how many
+// times as fast the step could be at most on 2 processors and on 8, where none has more of them than pieces.
+//
 // -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio and ratio_wall, and of steps cistern_rss_bytes and peer_rss_bytes. -plot draws
 // the ratios of all cases, those farthest behind first.
 package main
@@ -49,6 +52,7 @@ type options struct {
 	plot    string
 	peers   string
 	serve   bool
+	divided bool
 }
 
 // run is main with its surroundings as arguments. It returns the exit code: 1 for an error, 2 for wrong flags.
@@ -58,6 +62,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if o.serve {
 			runtime.GOMAXPROCS(o.threads)
 			return serve(os.Stdin, stdout)
+		}
+		if o.divided {
+			rows, err := o.divide(stdout)
+			return errors.Join(harness.WriteJSON(o.json, rows), err)
 		}
 		rows, err := o.measure()
 		return errors.Join(write(stdout, rows), harness.WriteJSON(o.json, rows), drawRatios(o.plot, rows), err)
@@ -71,6 +79,7 @@ func (o *options) parse(args []string, stderr io.Writer) (err error) {
 	f.BoolVar(&o.serve, "serve", false, "read cases from the input and answer what they took: a process whose memory is measured")
 	f.StringVar(&o.python, "python", torch.Python, "Python `program` that has PyTorch")
 	only := f.String("only", "", "`expression` that the names of cases match")
+	f.BoolVar(&o.divided, "divided", false, "measure how much of whole steps processors can share, and how fast several could be, rather than compare")
 	f.IntVar(&o.threads, "threads", 1, "`number` of threads")
 	f.IntVar(&o.runs, "runs", 30, "`number` of runs of which the best counts")
 	harness.JSON(f, &o.json)

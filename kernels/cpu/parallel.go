@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	metered "github.com/cistern-ml/cistern/internal/sections"
 )
 
 // job is work on the range 0..n-1 that may be cut anywhere: run is called for disjoint ranges that together are the whole
@@ -29,6 +31,10 @@ func split(n, grain int, j job) {
 	}
 	if workers == 1 {
 		j.run(0, n)
+		return
+	}
+	if m := metered.Watched(); m != nil {
+		m.Run(panels(n, grain), func() { j.run(0, n) })
 		return
 	}
 	// Four pieces a worker or more even out workers that are late, without making pieces smaller than the grain.

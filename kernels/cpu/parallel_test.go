@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -102,3 +103,29 @@ func TestSplit_HelpersEnd(t *testing.T) {
 	workers(4, func() { split(64, 1, &ranges{seen: make([]int, 64)}) })
 	require.Eventually(t, func() bool { return looking.Load() == 0 }, 10*time.Second, time.Millisecond)
 }
+
+// BenchmarkSplit is the cost of a section of two pieces with nothing in them: one after the other, while the helper looks for work, and seldom, when there is none.
+func BenchmarkSplit(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	b.Run("at once", func(b *testing.B) {
+		for b.Loop() {
+			split(2, 1, empty{})
+		}
+	})
+	b.Run("seldom", func(b *testing.B) {
+		var took time.Duration
+		for b.Loop() {
+			for begin := time.Now(); time.Since(begin) < 200*time.Microsecond; {
+				pause()
+			}
+			begin := time.Now()
+			split(2, 1, empty{})
+			took += time.Since(begin)
+		}
+		b.ReportMetric(float64(took.Nanoseconds())/float64(b.N), "ns/section")
+	})
+}
+
+type empty struct{}
+
+func (empty) run(_, _ int) {}
