@@ -143,14 +143,15 @@ func (p *stepProgram) borrows() bool {
 	return slices.ContainsFunc(p.slots, func(s slot) bool { return s.home != nil })
 }
 
-// takeBackFor looks for a block for r in what a plan has borrowed that the present step does not follow. Caller holds a.mu and no shard.
+// takeBackFor looks for a block for r in what a plan has borrowed, if the present step does not follow it, or if it says that the block stays: then it has no place for it, and new
+// memory would stay too. Caller holds a.mu and no shard.
 func (a *Caching) takeBackFor(r *request) (*block, error) {
 	sh := r.shard
 	if sh.steps == nil {
 		return nil, nil
 	}
 	sh.mu.Lock()
-	idle := sh.steps.unfollowed() && len(sh.steps.lent) != 0
+	idle := (sh.steps.unfollowed() || r.answer.outlives) && len(sh.steps.lent) != 0
 	sh.mu.Unlock()
 	if !idle || a.beyond(r) {
 		return nil, nil
