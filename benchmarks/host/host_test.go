@@ -147,7 +147,7 @@ func TestScript_HasEveryCase(t *testing.T) {
 }
 
 func TestRun_RefusesWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-runs", "0"}, {"-threads", "0"}, {"-peer", "x"}, {"-only", "("}, {"file"}, {"-plot", "a.png"}, {"-peer", "torch", "-plot", "a.gif"}} {
+	for _, args := range [][]string{{"-runs", "0"}, {"-threads", "0"}, {"-peer", "x"}, {"-only", "("}, {"file"}, {"-divided", "-peer", "torch"}, {"-divided", "-threads", "2"}, {"-plot", "a.png"}, {"-peer", "torch", "-plot", "a.gif"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs), args)
 	}

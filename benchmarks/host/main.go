@@ -97,6 +97,9 @@ func (o *options) check(f *flag.FlagSet) error {
 	if f.NArg() > 0 || o.runs < 1 || o.threads < 1 || !slices.Contains(append(goPeers, "", "torch"), o.peer) {
 		return errors.New("want -runs and -threads of at least 1, a -peer that is torch, gomlx, gorgonia or empty, and no arguments")
 	}
+	if o.divided && (o.peer != "" || o.plot != "" || o.threads != 1 || o.serve) {
+		return errors.New("-divided goes with -only, -runs and -json only")
+	}
 	if o.plot != "" && (o.peer == "" || !plotfile.Drawable(o.plot)) {
 		return errors.New("-plot wants a -peer, and a file of type .png or .svg")
 	}

@@ -34,7 +34,7 @@ func multiplyPairs(p *product[float32]) bool {
 		*p = p.transposed()
 	}
 	g := pairGemms.Get().(*matGemm[float32])
-	g.compute(p, false, true)
+	g.compute(p, 2*p.m*p.n*p.k < serialFlops, true)
 	pairGemms.Put(g)
 	return true
 }
