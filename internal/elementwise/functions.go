@@ -119,7 +119,7 @@ var functions = []Op{
 		Func: Func{Go: "tan64(a)", Float32: "sine32(fnTan, tan64)", CUDA: "tan(a)", Slow: true, Reference: "math.Tan(a)", Ulps: 4},
 		Gradients: []Gradient{{
 			OfOutput: true,
-			Func:     Func{Go: "g * (1 + a*a)", Float32: "function2(fnTanGrad)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
+			Func:     Func{Go: "g * (1 + float64(a*a))", Float32: "function2(fnTanGrad)", CUDA: "g * (1 + a * a)", Reference: "1 + a*a", Ulps: 4},
 			Formula:  "g*(1+a*a)",
 		}},
 		Test: Test{From: -1.4, To: 1.4, Torch: "x.tan()"},
@@ -163,7 +163,7 @@ var functions = []Op{
 		Does: "is the angle in radians, from -pi/2 to pi/2, whose tangent is t",
 		Func: Func{Go: "math.Atan(a)", Float32: "function1(fnAtan)", CUDA: "atan2(a, (C)1)", Slow: true, Reference: "math.Atan(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / (1 + a*a)", Float32: "function2(fnAtanGrad)", CUDA: "g / (1 + a * a)", Reference: "1 / (1 + a*a)", Ulps: 4},
+			Func:    Func{Go: "g / (1 + float64(a*a))", Float32: "function2(fnAtanGrad)", CUDA: "g / (1 + a * a)", Reference: "1 / (1 + a*a)", Ulps: 4},
 			Formula: "g/(1+a*a)",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.atan()"},
@@ -173,7 +173,7 @@ var functions = []Op{
 		Does: "is the inverse of the hyperbolic sine",
 		Func: Func{Go: "math.Asinh(a)", Float32: "function1(fnAsinh)", CUDA: "asinh(a)", Slow: true, Reference: "math.Asinh(a)", Ulps: 4, Wild: true},
 		Gradients: []Gradient{{
-			Func:    Func{Go: "g / math.Sqrt(a*a+1)", Float32: "function2(fnAsinhGrad)", CUDA: "g / sqrt(a * a + 1)", Reference: "1 / math.Sqrt(a*a+1)", Ulps: 4},
+			Func:    Func{Go: "g / math.Sqrt(float64(a*a)+1)", Float32: "function2(fnAsinhGrad)", CUDA: "g / sqrt(a * a + 1)", Reference: "1 / math.Sqrt(a*a+1)", Ulps: 4},
 			Formula: "g/sqrt(a*a+1)",
 		}},
 		Test: Test{From: -4, To: 4, Torch: "x.asinh()"},
@@ -271,8 +271,8 @@ var functions = []Op{
 		Does: "is the angle, from -pi to pi, of the point with the coordinates x and t",
 		Func: Func{Go: "atan2of64(a, b)", Float32: "function2(fnAtan2)", CUDA: "atan2(a, b)", Slow: true, Reference: "math.Copysign(math.Atan2(math.Abs(a), b), a)", Ulps: 4},
 		Gradients: []Gradient{
-			{Func: Func{Go: "g * b / (a*a + b*b)", Float32: "atan2Grad32", CUDA: "g * b / (a * a + b * b)", Reference: "b / (a*a + b*b)", Ulps: 4}, Formula: "g*b/(a*a+b*b)"},
-			{Func: Func{Go: "-g * a / (a*a + b*b)", Float32: "atan2GradX32", CUDA: "-g * a / (a * a + b * b)", Reference: "-a / (a*a + b*b)", Ulps: 4}, Formula: "-g*a/(a*a+b*b)"},
+			{Func: Func{Go: "g * b / (float64(a*a) + float64(b*b))", Float32: "atan2Grad32", CUDA: "g * b / (a * a + b * b)", Reference: "b / (a*a + b*b)", Ulps: 4}, Formula: "g*b/(a*a+b*b)"},
+			{Func: Func{Go: "-g * a / (float64(a*a) + float64(b*b))", Float32: "atan2GradX32", CUDA: "-g * a / (a * a + b * b)", Reference: "-a / (a*a + b*b)", Ulps: 4}, Formula: "-g*a/(a*a+b*b)"},
 		},
 		Test: Test{From: -4, To: 4, Torch: "torch.atan2(x, y)"},
 	},

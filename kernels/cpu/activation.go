@@ -72,7 +72,7 @@ func geluDerivative64(x float64) float64 {
 	if gauss == 0 {
 		return cdf // also at infinities
 	}
-	return cdf + x*gauss*inverseSqrt2Pi
+	return cdf + float64(x*gauss*inverseSqrt2Pi)
 }
 
 // The tanh approximation is 0.5*x*(1+tanh(u)) with u = sqrt(2/pi)*(x + 0.044715*x*x*x), and 0.5*(1+tanh(u)) is
@@ -204,7 +204,7 @@ func mish64(a float64) float64 {
 		return a
 	}
 	e := math.Exp(a)
-	n := e * (e + 2)
+	n := float64(e * (e + 2))
 	return a * (n / (n + 2))
 }
 
@@ -214,6 +214,6 @@ func mishSlope64(a float64) float64 {
 		return 1
 	}
 	e := math.Exp(a)
-	n := e * (e + 2)
-	return n/(n+2) + a*(4*e*(1+e)/((n+2)*(n+2)))
+	n := float64(e * (e + 2))
+	return n/(n+2) + float64(a*(4*e*(1+e)/((n+2)*(n+2))))
 }

@@ -10,7 +10,7 @@ func mod[T float](a, b T) float64 {
 	x, y := float64(a), float64(b)
 	if T(1<<24)+1 == T(1<<24) { // float32
 		if q := math.Trunc(x / y); q < 1<<26 && q > -1<<26 && y-y == 0 { // neither NaN nor infinite
-			return math.Copysign(x-q*y, x)
+			return math.Copysign(x-float64(q*y), x)
 		}
 	}
 	return math.Mod(x, y)

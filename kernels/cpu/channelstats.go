@@ -141,7 +141,7 @@ func (j *statsJob[T]) finish() {
 			if k == 1 {
 				v = j.squares[i] / (count - 1)
 			}
-			running[i] = T((1-momentum)*float64(old) + momentum*v)
+			running[i] = T(float64((1-momentum)*float64(old)) + float64(momentum*v))
 		}
 		storeVector(&c.Out[2+k], running)
 	}

@@ -39,7 +39,7 @@ func arange[T number](l accessor[T]) op.Func {
 func progression[T number](buf []T, first int, c *op.Call) {
 	if isFloat[T]() {
 		for i := range buf {
-			buf[i] = T(c.F[0] + float64(first+i)*c.F[1])
+			buf[i] = T(c.F[0] + float64(float64(first+i)*c.F[1]))
 		}
 		return
 	}

@@ -148,9 +148,9 @@ func (j *entropyJob[T]) lossRow(n int, class int64, a []T, s *scratch) {
 	j.most[n], j.logSum[n], j.weight[n] = T(most), T(logSum), T(j.weightOf(class))
 	var loss float64
 	if class != j.ignore {
-		loss = (1 - j.smooth) * j.weightOf(class) * (logSum + (most - float64(a[class])))
+		loss = float64((1 - j.smooth) * j.weightOf(class) * (logSum + (most - float64(a[class]))))
 		if j.smooth != 0 {
-			loss += j.smooth / float64(len(a)) * j.distances(most, logSum, a)
+			loss += float64(j.smooth / float64(len(a)) * j.distances(most, logSum, a))
 		}
 	}
 	out := scratchBuffer[T](s, 1, 1)
@@ -185,8 +185,8 @@ func (j *entropyJob[T]) gradRow(n int, class int64, from device.Ptr, step int, m
 	*memory = sized(*memory, 2*rowGroup)
 	p, a := (*memory)[:rowGroup], (*memory)[rowGroup:2*rowGroup]
 	uniform := j.smooth / float64(columns)
-	hit := (1 - j.smooth) * j.weightOf(class)
-	all := (hit + uniform*j.total) * math.Exp(-float64(j.logSum[n])) // of exponentials relative to the maximum
+	hit := float64((1 - j.smooth) * j.weightOf(class))
+	all := (hit + float64(uniform*j.total)) * math.Exp(-float64(j.logSum[n])) // of exponentials relative to the maximum
 	for i := 0; i < columns; i += rowGroup {
 		k := min(rowGroup, columns-i)
 		if class == j.ignore {
@@ -213,7 +213,7 @@ func (j *entropyJob[T]) ownClass(class int, v, all, uniform, hit float64) float6
 	if j.weights != nil {
 		uniform *= float64(j.weights[class])
 	}
-	return all*v - (hit + uniform)
+	return float64(all*v) - (hit + uniform)
 }
 
 // scaleGroup turns the exponentials of classes first.. into gradients, but not that of the row's own class, which ownClass does.
@@ -226,11 +226,11 @@ func (j *entropyJob[T]) scaleGroup(p []T, first int, g, all, uniform float64) {
 		}
 	case j.weights == nil:
 		for k, v := range p {
-			p[k] = T(g * (all*float64(v) - uniform))
+			p[k] = T(g * (float64(all*float64(v)) - uniform))
 		}
 	default:
 		for k, v := range p {
-			p[k] = T(g * (all*float64(v) - uniform*float64(j.weights[first+k])))
+			p[k] = T(g * (float64(all*float64(v)) - float64(uniform*float64(j.weights[first+k]))))
 		}
 	}
 }

@@ -422,7 +422,7 @@ func tan[T float](dst, a []T, _ *op.Call) {
 func tanGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) * (1 + float64(a[i])*float64(a[i])))
+		dst[i] = T(float64(g[i]) * (1 + float64(float64(a[i])*float64(a[i]))))
 	}
 }
 
@@ -486,7 +486,7 @@ func atan[T float](dst, a []T, _ *op.Call) {
 func atanGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) / (1 + float64(a[i])*float64(a[i])))
+		dst[i] = T(float64(g[i]) / (1 + float64(float64(a[i])*float64(a[i]))))
 	}
 }
 
@@ -502,7 +502,7 @@ func asinh[T float](dst, a []T, _ *op.Call) {
 func asinhGrad[T float](dst, g, a []T, _ *op.Call) {
 	g, a = g[:len(dst)], a[:len(dst)]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) / math.Sqrt(float64(a[i])*float64(a[i])+1))
+		dst[i] = T(float64(g[i]) / math.Sqrt(float64(float64(a[i])*float64(a[i]))+1))
 	}
 }
 
@@ -641,7 +641,7 @@ func atan2[T float](dst, a, b []T, _ *op.Call) {
 func atan2Grad[T float](dst, g, a, b []T, _ *op.Call) {
 	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(float64(g[i]) * float64(b[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+		dst[i] = T(float64(g[i]) * float64(b[i]) / (float64(float64(a[i])*float64(a[i])) + float64(float64(b[i])*float64(b[i]))))
 	}
 }
 
@@ -649,7 +649,7 @@ func atan2Grad[T float](dst, g, a, b []T, _ *op.Call) {
 func atan2GradX[T float](dst, g, a, b []T, _ *op.Call) {
 	g, a, b = g[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		dst[i] = T(-float64(g[i]) * float64(a[i]) / (float64(a[i])*float64(a[i]) + float64(b[i])*float64(b[i])))
+		dst[i] = T(-float64(g[i]) * float64(a[i]) / (float64(float64(a[i])*float64(a[i])) + float64(float64(b[i])*float64(b[i]))))
 	}
 }
 

@@ -34,7 +34,7 @@ func (p long) plus(q long) long {
 func (p long) minus(q long) long { return p.plus(long{-q.hi, -q.lo}) }
 
 func (p long) times(q long) long {
-	h := p.hi * q.hi
+	h := float64(p.hi * q.hi)
 	return sumOf(h, math.FMA(p.hi, q.hi, -h)+(float64(p.hi*q.lo)+float64(p.lo*q.hi)))
 }
 

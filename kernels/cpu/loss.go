@@ -48,7 +48,7 @@ func smoothL1(x, y float64, s *scalars8) float64 {
 	if d < s[0] {
 		return s[1] * d * d / (2 * s[0])
 	}
-	return s[1] * (d - s[0]/2)
+	return s[1] * (d - float64(s[0]/2))
 }
 
 func smoothL1Grad(x, y float64, s *scalars8) float64 {
@@ -70,7 +70,7 @@ func smoothL1Grad(x, y float64, s *scalars8) float64 {
 const logFloor = -100
 
 func bce(x, y float64, _ *scalars8) float64 {
-	return -(y*max(math.Log(x), logFloor) + (1-y)*max(math.Log1p(-x), logFloor))
+	return -(float64(y*max(math.Log(x), logFloor)) + float64((1-y)*max(math.Log1p(-x), logFloor)))
 }
 
 func bceGrad(x, y float64, _ *scalars8) float64 {
@@ -79,7 +79,7 @@ func bceGrad(x, y float64, _ *scalars8) float64 {
 }
 
 func bceLogits(x, y float64, _ *scalars8) float64 {
-	return max(-x, 0) + math.Log1p(math.Exp(-math.Abs(x))) + (1-y)*x
+	return max(-x, 0) + math.Log1p(math.Exp(-math.Abs(x))) + float64((1-y)*x)
 }
 
 func bceLogitsGrad(x, y float64, _ *scalars8) float64 { return sigmoid64(x) - y }

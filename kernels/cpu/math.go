@@ -49,7 +49,7 @@ func normal64(x float64) (cdf, gauss float64) {
 	gauss -= float64(gauss * 0.5 * math.FMA(x, x, -square))
 	z := float64(x * root)
 	low := math.FMA(x, root, -z) + float64(x*rootLow)
-	return 0.5*math.Erfc(-z) + float64(float64(gauss*low)*(0.5*twoOverRootPi)), gauss
+	return float64(0.5*math.Erfc(-z)) + float64(float64(gauss*low)*(0.5*twoOverRootPi)), gauss
 }
 
 // log64 is math.Log, which is wrong for denormal numbers on amd64 (go1.26: Log(5e-324) is -709.09).

@@ -36,7 +36,7 @@ func normDots(g, w, x []float32, c *normRow, sums *[2]float64) (sum, dot float64
 
 // normPair is the weighted gradient and the normalised input.
 func normPair(g, w, x float32, c *normRow) (weighted, normal float32) {
-	return g * w, float32(x-c.mean) * c.rstd
+	return float32(g * w), float32(float32(x-c.mean) * c.rstd)
 }
 
 func normDotsGo(g, w, x []float32, c *normRow, sums *[2]float64) {

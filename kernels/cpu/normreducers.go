@@ -41,7 +41,7 @@ func norm1Reducer[T float]() reducer[T, float64, T] {
 }
 
 func norm2Reducer[T float]() reducer[T, float64, T] {
-	r := pointReducer(0, func(acc float64, v T) float64 { return acc + float64(v)*float64(v) }, plus[float64],
+	r := pointReducer(0, func(acc float64, v T) float64 { return acc + float64(float64(v)*float64(v)) }, plus[float64],
 		func(acc float64, _ int) T { return T(math.Sqrt(acc)) })
 	r.fold = func(acc float64, v []T) float64 { return acc + dotProduct(v, v) }
 	return r
@@ -96,9 +96,9 @@ func (e exps) with(most, sum float64, exp func(float64) float64) exps {
 	case most == e.most:
 		return exps{most, e.sum + sum}
 	case most < e.most:
-		return exps{e.most, e.sum + sum*exp(most-e.most)}
+		return exps{e.most, e.sum + float64(sum*exp(most-e.most))}
 	}
-	return exps{most, sum + e.sum*exp(e.most-most)}
+	return exps{most, sum + float64(e.sum*exp(e.most-most))}
 }
 
 func logSumExpReducer[T float]() reducer[T, exps, T] {

@@ -146,7 +146,7 @@ func sgd[T float](p, buf, _, g []T, s *sgdScalars[T]) {
 	n := sgdVector(p, buf, g, s)
 	g = g[:len(p)]
 	for i := n; i < len(p); i++ {
-		d := s.sign * g[i]
+		d := T(s.sign * g[i])
 		if s.decay != 0 {
 			d += T(s.decay * p[i])
 		}
@@ -203,7 +203,7 @@ func adam[T float](p, m, v, g []T, s *adamScalars[T]) {
 	n := adamVector(p, m, v, g, s)
 	m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
 	for i := n; i < len(p); i++ {
-		d, w := s.sign*g[i], s.shrink*p[i]
+		d, w := T(s.sign*g[i]), T(s.shrink*p[i])
 		if s.decay != 0 {
 			d += T(s.decay * w)
 		}

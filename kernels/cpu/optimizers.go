@@ -32,7 +32,7 @@ func stepRows() []op.Row {
 func amsgrad[T float](p, m, v, most, g []T, s *adamScalars[T]) {
 	m, v, most, g = m[:len(p)], v[:len(p)], most[:len(p)], g[:len(p)]
 	for i := range p {
-		d, w := s.sign*g[i], s.shrink*p[i]
+		d, w := T(s.sign*g[i]), T(s.shrink*p[i])
 		if s.decay != 0 {
 			d += T(s.decay * w)
 		}
@@ -62,7 +62,7 @@ func rmsprop[T float](v operands[T], s *rmspropScalars[T]) {
 		buf, mean = nil, v[2]
 	}
 	for i, g := range v[gradient][:len(p)] {
-		g *= s.sign
+		g = T(g * s.sign)
 		if s.decay != 0 {
 			g += T(s.decay * p[i])
 		}
@@ -86,13 +86,13 @@ func rmsprop[T float](v operands[T], s *rmspropScalars[T]) {
 type adagradScalars[T float] struct{ sign, lr, decay, eps T }
 
 func adagradScalarsOf[T float](c *op.Call, at stepStart) adagradScalars[T] {
-	return adagradScalars[T]{sign: signOf[T](c.I[1], at), lr: T(c.F[0] / (1 + (at.step-1)*c.F[1])), decay: T(c.F[3]), eps: T(c.F[2])}
+	return adagradScalars[T]{sign: signOf[T](c.I[1], at), lr: T(c.F[0] / (1 + float64((at.step-1)*c.F[1]))), decay: T(c.F[3]), eps: T(c.F[2])}
 }
 
 func adagrad[T float](v operands[T], s *adagradScalars[T]) {
 	p, sum := v[0], v[1]
 	for i, g := range v[gradient][:len(p)] {
-		g *= s.sign
+		g = T(g * s.sign)
 		if s.decay != 0 {
 			g += T(s.decay * p[i])
 		}
@@ -115,9 +115,9 @@ func lionScalarsOf[T float](c *op.Call, at stepStart) lionScalars[T] {
 func lion[T float](v operands[T], s *lionScalars[T]) {
 	p, m := v[0], v[1]
 	for i, g := range v[gradient][:len(p)] {
-		g *= s.sign
+		g = T(g * s.sign)
 		direction := T(s.beta1*m[i]) + T(s.keep1*g)
-		w := s.shrink * p[i]
+		w := T(s.shrink * p[i])
 		switch {
 		case direction > 0:
 			w -= s.lr

@@ -72,7 +72,7 @@ func uniformWords(dst, w []float32, c *op.Call) {
 	s.narrow[0], s.narrow[1] = float32(c.F[0]), float32(c.F[1]-c.F[0])
 	apply(fnUniform, dst, w, nil, nil, &s)
 	most := float32(c.F[2])
-	if last := float64(s.narrow[0]) + (1-0x1p-24)*float64(s.narrow[1]); last <= float64(most) { // of the largest word
+	if last := float64(s.narrow[0]) + float64((1-0x1p-24)*float64(s.narrow[1])); last <= float64(most) { // of the largest word
 		return
 	}
 	for i, v := range dst {
@@ -161,8 +161,8 @@ func normal[T float](u []T, c *op.Call) {
 	for i := 0; i+2 <= len(u); i += 2 {
 		r := math.Sqrt(-2 * math.Log(1-float64(u[i])))
 		sin, cos := math.Sincos(2 * math.Pi * float64(u[i+1]))
-		u[i] = T(c.F[0] + c.F[1]*r*cos)
-		u[i+1] = T(c.F[0] + c.F[1]*r*sin)
+		u[i] = T(c.F[0] + float64(c.F[1]*r*cos))
+		u[i+1] = T(c.F[0] + float64(c.F[1]*r*sin))
 	}
 }
 

@@ -248,7 +248,7 @@ func (j *scanGrad[T]) row(w *walk, s *scratch) {
 		}
 		j.before(w, v[3], lo)
 		for i := n - 1; i >= 0; i-- {
-			sum = float64(v[1][i]) + after*sum
+			sum = float64(v[1][i]) + float64(after*sum)
 			after = float64(v[2][i])
 			v[0][i] = T(float64(v[3][i]) * sum)
 		}

@@ -144,7 +144,7 @@ func logSoftmaxGrad[T float](dst, a, b, _ []T) {
 		return
 	}
 	for i := range dst {
-		dst[i] = T(float64(a[i]) - math.Exp(float64(b[i]))*sum)
+		dst[i] = T(float64(a[i]) - float64(math.Exp(float64(b[i]))*sum))
 	}
 }
 
@@ -241,7 +241,7 @@ func dotProduct[T float](a, b []T) float64 {
 		sum = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 	}
 	for i := n; i < len(a); i++ {
-		sum += float64(a[i]) * float64(b[i])
+		sum += float64(float64(a[i]) * float64(b[i]))
 	}
 	return sum
 }

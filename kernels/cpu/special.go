@@ -41,7 +41,7 @@ func digamma64(x float64) float64 {
 	for _, c := range [...]float64{-691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12} { // Bernoulli's numbers B(2k)/2k
 		p = float64(p*s) + c
 	}
-	return r + (math.Log(x) - 0.5*z - float64(s*p))
+	return r + (math.Log(x) - float64(0.5*z) - float64(s*p))
 }
 
 // polygammaTail is B(2k)/(2k)! for k = 8, 7, ... 1.
@@ -64,7 +64,7 @@ func polygamma64(order, x float64) float64 {
 		return 0 * sign
 	}
 	sum := 0.0
-	for from := 10 + 1.5*order; x < from; x++ {
+	for from := 10 + float64(1.5*order); x < from; x++ {
 		t := naturalPower(1/math.Abs(x), n+1)
 		if x < 0 && n&1 == 0 {
 			t = -t
@@ -78,7 +78,7 @@ func polygamma64(order, x float64) float64 {
 		k := float64(15 - 2*i)
 		t = float64(float64(t*s)*((m+k)*(m+k+1))) + c
 	}
-	return sign * math.Gamma(m) * (sum + tail/order + 0.5*tail*z + tail*s*m*t)
+	return sign * math.Gamma(m) * (sum + tail/order + float64(0.5*tail*z) + float64(tail*s*m*t))
 }
 
 func naturalPower(x float64, n int64) float64 {

@@ -85,7 +85,7 @@ func cosinePair(r, low float64) (hi, lo float64) {
 	p = float64(p*z) + 1.0/40320
 	p = float64(p*z) - 1.0/720
 	p = float64(p*z) + 1.0/24
-	half := 0.5 * z
+	half := float64(0.5 * z)
 	hi = 1 - half
 	return hi, ((1 - hi) - half) + (float64(float64(p*z)*z) - (float64(r*low) + float64(0.5*zLow)))
 }
@@ -175,7 +175,7 @@ func manyQuarters(x float64) (q int, r, low float64) {
 	first := math.Ldexp(float64(w[0]>>11), weight-52)
 	second := math.Ldexp(float64(w[0]&(1<<11-1)<<42|w[1]>>22), weight-105)
 	const low2 = 0x1.1a62633145c07p-54 // of pi/2
-	r = first * (math.Pi / 2)
+	r = float64(first * (math.Pi / 2))
 	low = math.FMA(first, math.Pi/2, -r) + (float64(first*low2) + float64(second*(math.Pi/2)))
 	r, low = fastSum(r, low)
 	if negative {
