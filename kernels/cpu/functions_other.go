@@ -1,4 +1,4 @@
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package cpu
 
@@ -6,9 +6,4 @@ package cpu
 func vectorFunction(functionID, int, *float32, *float32, *float32, *float32, *functionScalars) {}
 
 func vectorWideFunction(wideFunctionID, int, *float64, *float64, *float64, *float64, *functionScalars) {
-}
-
-func maskedFunction(functionID, int, *float32, *float32, *float32, *float32, *functionScalars) {}
-
-func maskedWideFunction(wideFunctionID, int, *float64, *float64, *float64, *float64, *functionScalars) {
 }

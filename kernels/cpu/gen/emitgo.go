@@ -78,7 +78,11 @@ func emitTable(file, set string, all []*program) error {
 		if set == "AVX512" {
 			name, takes = f.masked, "any number of elements but 0"
 		}
-		fmt.Fprintf(&w, "// %s is a function of %s in assembly (functions_%s_amd64.s), for %s.\n", name, f.element, strings.ToLower(set), takes)
+		system := "amd64"
+		if set == "NEON" {
+			system = "arm64"
+		}
+		fmt.Fprintf(&w, "// %s is a function of %s in assembly (functions_%s_%s.s), for %s.\n", name, f.element, strings.ToLower(set), system, takes)
 		fmt.Fprintf(&w, "func %s(f %s, n int, dst, a, b, c *%s, s *functionScalars) {\n\tswitch f {\n", name, f.number, f.element)
 		for _, p := range f.of(all) {
 			fmt.Fprintf(&w, "\tcase %s:\n\t\t%s%s(n, dst, a, b, c, s)\n", p.id(), p.name, set)

@@ -24,12 +24,12 @@ func ofFloat64(write func(*program)) func(*program) {
 	}
 }
 
-// functions are all programs, masked ones or not.
-func functions(masked bool) []*program {
+// functions are all programs, for an instruction set.
+func functions(set string) []*program {
 	list := slices.Concat(smooth(), elementary(), doubles())
 	all := make([]*program, len(list))
 	for i, f := range list {
-		p := &program{name: f.name, does: f.does, known: map[string]*node{}, masked: masked}
+		p := &program{name: f.name, does: f.does, known: map[string]*node{}, masked: set == "AVX512", neon: set == "NEON"}
 		p.pairs = f.name == "normals"
 		f.make(p)
 		p.finish()

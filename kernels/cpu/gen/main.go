@@ -57,7 +57,13 @@ func main() {
 	set := flag.String("set", "", "what to write: avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512")
 	flag.Parse()
 	list := tiles[*set]
+	out := flag.Lookup("out").Value.String()
 	switch {
+	case *set == "neon":
+		if err := writeNEON(out); err != nil {
+			log.Fatal("gen: ", err)
+		}
+		return
 	case *set == "arithmetic":
 		generateArithmetic()
 	case *set == "winograd":
@@ -77,9 +83,9 @@ func main() {
 	case *set == "words":
 		generateWords()
 	case *set == "functions":
-		writeFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
+		writeFunctions(filepath.Dir(out))
 	case *set == "functions512":
-		writeMaskedFunctions(filepath.Dir(flag.Lookup("out").Value.String()))
+		writeMaskedFunctions(filepath.Dir(out))
 	case list == nil:
 		log.Fatalf("gen: -set is %q, want avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512", *set)
 	}
@@ -88,7 +94,7 @@ func main() {
 	}
 	build.Generate()
 	if *set == "bf16" {
-		if err := pairProducts(flag.Lookup("out").Value.String()); err != nil {
+		if err := pairProducts(out); err != nil {
 			log.Fatal("gen: ", err)
 		}
 	}
@@ -96,7 +102,7 @@ func main() {
 
 // writeFunctions writes the files in Go to a folder, and leaves assembly to avo.
 func writeFunctions(folder string) {
-	all := functions(false)
+	all := functions("AVX2")
 	emitVectors(all)
 	if err := emitGo(filepath.Join(folder, "functions_gen.go"), all); err != nil {
 		log.Fatal("gen: ", err)
@@ -108,7 +114,7 @@ func writeFunctions(folder string) {
 
 // writeMaskedFunctions writes the file in Go to a folder, and leaves assembly to avo.
 func writeMaskedFunctions(folder string) {
-	all := functions(true)
+	all := functions("AVX512")
 	emitMaskedVectors(all)
 	if err := emitTable(filepath.Join(folder, "functions512_amd64.go"), "AVX512", all); err != nil {
 		log.Fatal("gen: ", err)

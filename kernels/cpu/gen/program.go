@@ -24,6 +24,7 @@ type program struct {
 	results    []*node
 	fetch      bool // inputs are taken from memory each time, for want of registers
 	masked     bool // for AVX-512 (emitmasked.go): masks have registers of their own, and there are twice as many of others
+	neon       bool // for NEON (emitneon.go): twice as many registers, and all operands are in them
 }
 
 // kind is what a node holds.
@@ -221,7 +222,7 @@ func (p *program) finish() {
 		return
 	}
 	p.place()
-	if p.pressure() > mostPressure && p.wide == p.double && !p.pairs {
+	if p.pressure() > mostPressure && p.wide == p.double && !p.pairs && !p.neon {
 		p.fetch = true
 		p.place()
 	}
