@@ -61,7 +61,8 @@ func TestMemoryFormat_OfAModelThatTrains(t *testing.T) {
 	a, b := loadedFrom(t, first), loadedFrom(t, last)
 	require.NotEmpty(t, a)
 	for name, want := range a {
-		require.InDeltaSlice(t, want, b[name], 1e-10, name)
+		// The bias before the batch norm has a gradient of rounding alone, which AdamW divides by its eps.
+		require.InDeltaSlice(t, want, b[name], 1e-8, name)
 	}
 }
 
