@@ -936,7 +936,7 @@ func sinElement(a float32) float32 {
 	v28 := float32(v22 * v27)
 	v31 := fnma32(0.5, v7, 1)
 	v32 := v31 + v28
-	v33 := pick[float32](math.Signbit(float64(v11)), v32, v21)
+	v33 := pick[float32](math.Float32bits(v11)>>(32-1) != 0, v32, v21)
 	v35 := v1 & 0x80000000
 	v36 := v14 ^ v35
 	v37 := math.Float32bits(v33)
@@ -976,7 +976,7 @@ func cosElement(a float32) float32 {
 	v29 := float32(v23 * v28)
 	v32 := fnma32(0.5, v9, 1)
 	v33 := v32 + v29
-	v34 := pick[float32](math.Signbit(float64(v12)), v33, v22)
+	v34 := pick[float32](math.Float32bits(v12)>>(32-1) != 0, v33, v22)
 	v35 := math.Float32bits(v34)
 	v36 := v35 ^ v15
 	v37 := math.Float32frombits(v36)
@@ -1009,7 +1009,7 @@ func tanElement(a float32) float32 {
 	v23 := v5 << 31
 	v24 := math.Float32frombits(v23)
 	v26 := -1 / v22
-	v27 := pick[float32](math.Signbit(float64(v24)), v26, v22)
+	v27 := pick[float32](math.Float32bits(v24)>>(32-1) != 0, v26, v22)
 	v28 := math.Float32bits(v27)
 	v30 := v1 & 0x80000000
 	v31 := v28 ^ v30
@@ -1083,7 +1083,7 @@ func acosElement(a float32) float32 {
 	v23 := v11 + v22
 	v24 := v23 + v23
 	v25 := pick[float32](v6, v24, v23)
-	v28 := pick[float32](math.Signbit(float64(v0)), 3.1415927, 0)
+	v28 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, 3.1415927, 0)
 	v30 := pick[float32](v6, v28, 1.5707964)
 	v32 := v1 & 0x80000000
 	v34 := pick[uint32](v6, 0x0, 0x80000000)
@@ -1186,7 +1186,7 @@ func atan2Element(a, b float32) float32 {
 	v43 := math.Float32bits(v37)
 	v44 := v43 ^ v42
 	v45 := math.Float32frombits(v44)
-	v48 := pick[float32](math.Signbit(float64(v1)), 3.1415927, 0)
+	v48 := pick[float32](math.Float32bits(v1)>>(32-1) != 0, 3.1415927, 0)
 	v49 := pick[float32](v38, 1.5707964, v48)
 	v51 := fma32(v49, -2.7827534e-08, v45)
 	v52 := v49 + v51
@@ -1553,10 +1553,10 @@ func sigmoidElement(a float32) float32 {
 	v40 := v39 << 23
 	v41 := math.Float32frombits(v40)
 	v42 := float32(v34 * v41)
-	v44 := pick[float32](math.Signbit(float64(v0)), v42, 1)
+	v44 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v42, 1)
 	v45 := fma32(v42, 5.421011e-20, 1)
 	v46 := v44 / v45
-	v47 := pick[float32](math.Signbit(float64(v0)), 5.421011e-20, 1)
+	v47 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, 5.421011e-20, 1)
 	v48 := float32(v46 * v47)
 	return v48
 }
@@ -1617,11 +1617,11 @@ func siluElement(a float32) float32 {
 	v40 := v39 << 23
 	v41 := math.Float32frombits(v40)
 	v42 := float32(v34 * v41)
-	v44 := pick[float32](math.Signbit(float64(v0)), v42, 1)
+	v44 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v42, 1)
 	v45 := float32(v0 * v44)
 	v46 := fma32(v42, 5.421011e-20, 1)
 	v47 := v45 / v46
-	v48 := pick[float32](math.Signbit(float64(v0)), 5.421011e-20, 1)
+	v48 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, 5.421011e-20, 1)
 	v49 := float32(v47 * v48)
 	return v49
 }
@@ -1728,16 +1728,16 @@ func mishElement(a float32) float32 {
 	v48 := v46 + 2
 	v49 := float32(v46 * v48)
 	v50 := fma32(v46, 2, 1)
-	v51 := pick[float32](math.Signbit(float64(v0)), v49, v50)
+	v51 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v49, v50)
 	v52 := float32(v46 * v46)
 	v53 := float32(v52 * 2)
-	v54 := pick[float32](math.Signbit(float64(v0)), 2, v53)
+	v54 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, 2, v53)
 	v55 := v51 + v54
 	v56 := float32(v45 * v48)
-	v57 := pick[float32](math.Signbit(float64(v0)), v56, v51)
+	v57 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v56, v51)
 	v58 := float32(v0 * v57)
 	v59 := v58 / v55
-	v60 := pick[float32](math.Signbit(float64(v0)), v44, 1)
+	v60 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v44, 1)
 	v62 := v0 < -110
 	v64 := pick[float32](v62, 0, v60)
 	v65 := float32(v59 * v64)
@@ -2046,12 +2046,12 @@ func softplusGradElement(a, b float32, s *[4]float32) float32 {
 	v63 := v62 << 23
 	v64 := math.Float32frombits(v63)
 	v65 := float32(v54 * v60)
-	v66 := pick[float32](math.Signbit(float64(v3)), v65, 1)
+	v66 := pick[float32](math.Float32bits(v3)>>(32-1) != 0, v65, 1)
 	v67 := float32(v0 * v66)
 	v68 := fma32(v65, v64, 1)
 	v69 := v67 / v68
 	v71 := v3 < -709.7827
-	v72 := pick[float32](math.Signbit(float64(v3)), v64, 1)
+	v72 := pick[float32](math.Float32bits(v3)>>(32-1) != 0, v64, 1)
 	v73 := pick[float32](v71, 0, v72)
 	v74 := s[3]
 	v75 := v3 > v74
@@ -2179,10 +2179,10 @@ func logSigmoidGradElement(a, b float32) float32 {
 	v44 := v43 << 23
 	v45 := math.Float32frombits(v44)
 	v46 := float32(v38 * v45)
-	v48 := pick[float32](math.Signbit(float64(v5)), v46, 1)
+	v48 := pick[float32](math.Float32bits(v5)>>(32-1) != 0, v46, 1)
 	v49 := fma32(v46, 5.421011e-20, 1)
 	v50 := v48 / v49
-	v51 := pick[float32](math.Signbit(float64(v5)), 5.421011e-20, 1)
+	v51 := pick[float32](math.Float32bits(v5)>>(32-1) != 0, 5.421011e-20, 1)
 	v52 := float32(v50 * v51)
 	v53 := float32(v0 * v52)
 	return v53
@@ -2331,12 +2331,12 @@ func logAddExpGradElement(a, b, c float32) float32 {
 	v65 := v64 << 23
 	v66 := math.Float32frombits(v65)
 	v67 := float32(v56 * v62)
-	v68 := pick[float32](math.Signbit(float64(v3)), v67, 1)
+	v68 := pick[float32](math.Float32bits(v3)>>(32-1) != 0, v67, 1)
 	v69 := float32(v0 * v68)
 	v70 := fma32(v67, v66, 1)
 	v71 := v69 / v70
 	v73 := v3 < -709.7827
-	v74 := pick[float32](math.Signbit(float64(v3)), v66, 1)
+	v74 := pick[float32](math.Float32bits(v3)>>(32-1) != 0, v66, 1)
 	v75 := pick[float32](v73, 0, v74)
 	v76 := float32(v71 * v75)
 	return v76
@@ -2488,7 +2488,7 @@ func lgammaLoop(dst, a, _, _ []float32, _ *functionScalars) {
 func digammaElement(a float32) float32 {
 	v0 := float64(a)
 	v2 := 1 - v0
-	v3 := pick[float64](math.Signbit(float64(v0)), v2, v0)
+	v3 := pick[float64](math.Float64bits(v0)>>(64-1) != 0, v2, v0)
 	v5 := v3 < 6
 	v6 := v3 + 6
 	v7 := pick[float64](v5, v6, v3)
@@ -2585,7 +2585,7 @@ func digammaElement(a float32) float32 {
 	v140 := v0 < 0
 	v141 := v104 && v140
 	v143 := pick[float64](v141, math.Float64frombits(0x7ff8000000000001), v139)
-	v144 := pick[float64](math.Signbit(float64(v0)), v143, v100)
+	v144 := pick[float64](math.Float64bits(v0)>>(64-1) != 0, v143, v100)
 	v146 := v0 == math.Float64frombits(0x7ff0000000000000)
 	v147 := pick[float64](v146, v0, v144)
 	return float32(v147)
@@ -2657,7 +2657,7 @@ func remainderElement(a, b float32) float32 {
 	v26 := v2 ^ v6
 	v27 := math.Float32frombits(v26)
 	v28 := v24 + v1
-	v29 := pick[float32](math.Signbit(float64(v27)), v28, v24)
+	v29 := pick[float32](math.Float32bits(v27)>>(32-1) != 0, v28, v24)
 	v30 := pick[float32](v25, v24, v29)
 	return v30
 }
@@ -2698,7 +2698,7 @@ func floorDivideElement(a, b float32) float32 {
 	v29 := v28 | v27
 	v30 := math.Float32frombits(v29)
 	v31 := v30 - 1
-	v32 := pick[float32](math.Signbit(float64(v24)), v31, v30)
+	v32 := pick[float32](math.Float32bits(v24)>>(32-1) != 0, v31, v30)
 	v33 := v22 == 0
 	v34 := pick[float32](v33, v30, v32)
 	v35 := v22 == v22
@@ -3355,7 +3355,7 @@ func geluGradElement(a, b float32) float32 {
 	v65 := float32(v64 * v31)
 	v67 := float32(v65 * 5.421011e-20)
 	v68 := 1 - v67
-	v69 := pick[float32](math.Signbit(float64(v1)), v67, v68)
+	v69 := pick[float32](math.Float32bits(v1)>>(32-1) != 0, v67, v68)
 	v71 := most32(-14.6, v1)
 	v72 := least32(14.6, v71)
 	v74 := float32(v72 * 2.1626705e-20)
@@ -3433,11 +3433,11 @@ func geluTanhElement(a float32) float32 {
 	v75 := v74 << 23
 	v76 := math.Float32frombits(v75)
 	v77 := float32(v66 * v72)
-	v78 := pick[float32](math.Signbit(float64(v0)), v77, 1)
+	v78 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v77, 1)
 	v79 := float32(v0 * v78)
 	v80 := fma32(v77, v76, 1)
 	v81 := v79 / v80
-	v82 := pick[float32](math.Signbit(float64(v0)), v76, 1)
+	v82 := pick[float32](math.Float32bits(v0)>>(32-1) != 0, v76, 1)
 	v83 := v0 < -12
 	v85 := pick[float32](v83, 0, v82)
 	v86 := float32(v81 * v85)
@@ -3968,10 +3968,10 @@ func bceLogitsGradElement(a, b, c float32) float32 {
 	v42 := v41 << 23
 	v43 := math.Float32frombits(v42)
 	v44 := float32(v36 * v43)
-	v46 := pick[float32](math.Signbit(float64(v1)), v44, 1)
+	v46 := pick[float32](math.Float32bits(v1)>>(32-1) != 0, v44, 1)
 	v47 := fma32(v44, 5.421011e-20, 1)
 	v48 := v46 / v47
-	v49 := pick[float32](math.Signbit(float64(v1)), 5.421011e-20, 1)
+	v49 := pick[float32](math.Float32bits(v1)>>(32-1) != 0, 5.421011e-20, 1)
 	v50 := float32(v48 * v49)
 	v51 := v50 - v2
 	v52 := float32(v0 * v51)
@@ -4490,8 +4490,8 @@ func normalsElement(a, b float32, s *[4]float32) (float32, float32) {
 	v73 := fma32(v72, v57, 1)
 	v74 := v55 << 31
 	v75 := math.Float32frombits(v74)
-	v76 := pick[float32](math.Signbit(float64(v75)), v73, v65)
-	v77 := pick[float32](math.Signbit(float64(v75)), v65, v73)
+	v76 := pick[float32](math.Float32bits(v75)>>(32-1) != 0, v73, v65)
+	v77 := pick[float32](math.Float32bits(v75)>>(32-1) != 0, v65, v73)
 	v79 := math.Float32bits(v76)
 	v80 := v55 & 0x2
 	v81 := v80 << 30
@@ -5642,8 +5642,8 @@ func sigmoidFloat64Element(a float64) float64 {
 	v60 := 1 - v59
 	v61 := fma64(v49, v57, v60)
 	v62 := fma64(v52, v57, v61)
-	v63 := pick[float64](math.Signbit(float64(v0)), v49, 1)
-	v65 := pick[float64](math.Signbit(float64(v0)), v52, 0)
+	v63 := pick[float64](math.Float64bits(v0)>>(64-1) != 0, v49, 1)
+	v65 := pick[float64](math.Float64bits(v0)>>(64-1) != 0, v52, 0)
 	v66 := 1 / v59
 	v67 := float64(v63 * v66)
 	v68 := fnma64(v67, v59, v63)
@@ -5651,7 +5651,7 @@ func sigmoidFloat64Element(a float64) float64 {
 	v70 := fnma64(v67, v62, v69)
 	v71 := fma64(v70, v66, v67)
 	v73 := v0 < -709.782712893384
-	v74 := pick[float64](math.Signbit(float64(v0)), v57, 1)
+	v74 := pick[float64](math.Float64bits(v0)>>(64-1) != 0, v57, 1)
 	v75 := pick[float64](v73, 0, v74)
 	v76 := float64(v71 * v75)
 	return v76

@@ -304,7 +304,8 @@ func (p *program) logical(n *node, arg func(int) string) string {
 		}
 		return fmt.Sprintf("pick[%s](%s, %s, %s)", typ, arg(0), arg(1), arg(2))
 	case "choose":
-		return fmt.Sprintf("pick[%s](math.Signbit(float64(%s)), %s, %s)", p.float(), arg(0), arg(1), arg(2))
+		// By the bit: a conversion to float64 loses the sign of NaN on riscv64.
+		return fmt.Sprintf("pick[%s](math.Float%sbits(%s)>>(%s-1) != 0, %s, %s)", p.float(), bits, arg(0), bits, arg(1), arg(2))
 	case "as":
 		if n.kind == n.args[0].kind {
 			return arg(0)
