@@ -58,11 +58,12 @@
 // # Assembly
 //
 // The files *_amd64.s replace loops by vector instructions where a processor has them: AVX2 (with FMA and F16C, which come
-// with it) and, for matrix products and functions, AVX-512. Each function's specification is a Go loop, named in the comment, which runs
+// with it) and, for matrix products and functions, AVX-512; those on arm64 are of NEON, which all such processors have. Each function's specification is a Go loop, named in the comment, which runs
 // on all other processors and which tests compare it with. Assembly is called through tables of functions (vectorLoops,
 // matMulKernels) that are set when the package starts. The micro-kernels of matrix products, which repeat themselves for types, widths
 // and steps, the transforms of winograd.go, the functions of float32 and float64, arithmetic, conversions and reductions over several rows are written by a generator in the folder gen (avo,
-// in a module of its own).
+// in a module of its own). For arm64 it writes functions and matrix products anew (functions_neon_arm64.s, gemm_neon_arm64.s), and translates all other loops from
+// those for AVX2, one vector of 32 bytes to two of 16 (loops_neon_arm64.s): so there is one source of a loop, and the same bits.
 //
 // # Memory
 //
@@ -84,3 +85,6 @@ package cpu
 //go:generate go run -C gen . -set words -out ../words_avx2_amd64.s
 //go:generate go run -C gen . -set functions -out ../functions_avx2_amd64.s
 //go:generate go run -C gen . -set functions512 -out ../functions_avx512_amd64.s
+//go:generate go run -C gen . -set neon -out ../functions_neon_arm64.s
+//go:generate go run -C gen . -set neonproducts -out ../gemm_neon_arm64.s
+//go:generate go run -C gen . -set neonloops -out ../loops_neon_arm64.s

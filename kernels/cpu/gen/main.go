@@ -1,4 +1,4 @@
-// Command gen writes assembly of package cpu that repeats itself, with avo: the micro-kernels of matrix products, the transforms of
+// Command gen writes assembly of package cpu that repeats itself, with avo (amd64) or without (arm64, which avo does not know): the micro-kernels of matrix products, the transforms of
 // Winograd's convolution, gradients of max pooling, arithmetic, conversions, reductions over several rows, and functions of float32 and float64, which it writes in Go as well. go generate ./kernels/cpu runs it. It is a module of its
 // own, so that nobody who imports Cistern downloads avo.
 //
@@ -16,6 +16,9 @@
 //	go run . -set words -out FILE       words_avx2_amd64.s
 //	go run . -set functions -out FILE   functions_avx2_amd64.s, with functions_gen.go and functions_amd64.go beside it
 //	go run . -set functions512 -out FILE  functions_avx512_amd64.s, with functions512_amd64.go beside it
+//	go run . -set neon -out FILE        functions_neon_arm64.s, with functions_arm64.go beside it
+//	go run . -set neonproducts -out FILE  gemm_neon_arm64.s
+//	go run . -set neonloops -out FILE   loops_neon_arm64.s, with loops_arm64.go beside it: translated from the files *_avx2_amd64.s
 package main
 
 import (
@@ -53,17 +56,21 @@ func rows(most, least int, t tile) (list []tile) {
 	return list
 }
 
+// arm64Sets write files for arm64.
+var arm64Sets = map[string]func(file string) error{"neon": writeNEON, "neonproducts": writeProducts, "neonloops": writeLoops}
+
 func main() {
-	set := flag.String("set", "", "what to write: avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512")
+	set := flag.String("set", "", "what to write: avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions, functions512, neon, neonproducts or neonloops")
 	flag.Parse()
 	list := tiles[*set]
 	out := flag.Lookup("out").Value.String()
-	switch {
-	case *set == "neon":
-		if err := writeNEON(out); err != nil {
+	if write := arm64Sets[*set]; write != nil {
+		if err := write(out); err != nil {
 			log.Fatal("gen: ", err)
 		}
 		return
+	}
+	switch {
 	case *set == "arithmetic":
 		generateArithmetic()
 	case *set == "winograd":
@@ -87,7 +94,7 @@ func main() {
 	case *set == "functions512":
 		writeMaskedFunctions(filepath.Dir(out))
 	case list == nil:
-		log.Fatalf("gen: -set is %q, want avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions or functions512", *set)
+		log.Fatalf("gen: -set is %q, want avx2, avx512, bf16, unpacked, unpacked512, arithmetic, winograd, conv, conv512, pool, reductions, words, functions, functions512, neon, neonproducts or neonloops", *set)
 	}
 	for _, t := range list {
 		t.generate()
