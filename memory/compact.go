@@ -17,7 +17,7 @@ import (
 //
 // Driver calls are dear, a page at a time, and unmapping waits for the work on the stream that had the memory. So pages are taken from
 // the driver as long as the reserved bytes stay within a multiple of the most that was allocated: a program that repeats itself
-// comes to need few calls for a step, and one that does not pays for it in time, not in memory.
+// comes to need no call after some steps, and one that does not pays for it in time, not in memory.
 
 // compact is for a request that expand is about to take pages for, beyond the bound. It waits for the events of freed blocks, one of
 // which may serve the request: then it returns that block, in no index. Else it gives free pages to the driver in place of those

@@ -16,25 +16,26 @@ type Steady struct {
 	PeakReserved       uint64  `json:"peak_reserved"`
 	Deviations         uint64  `json:"deviations"` // requests that did not go by the plan; 0 without one
 	DriverCallsPerStep float64 `json:"driver_calls_per_step"`
-	NsPerPair          float64 `json:"ns_per_pair"` // of the median step of the second, warm pass, from the mark on
+	LateCallsPerStep   float64 `json:"late_driver_calls_per_step"` // of the second half of these steps, when what grows at the start has grown
+	NsPerPair          float64 `json:"ns_per_pair"`                // of the median step of the second, warm pass, from the mark on
 }
 
 // steadyWatch is a Steady on its way.
 type steadyWatch struct {
 	Steady
-	calls, deviations uint64 // before the mark
-	marks             int
+	deviations uint64   // before the mark
+	calls      []uint64 // before each mark from that one on
 }
 
 // mark takes a mark of the trace.
 func (p *player) mark(e trace.Event) error {
 	p.result.Marks = append(p.result.Marks, p.sample(e.Label))
 	if len(p.result.Marks) == steadyMark {
-		p.steady = &steadyWatch{calls: p.machine.calls().memory(), deviations: p.plan.Stats().Deviations()}
+		p.steady = &steadyWatch{deviations: p.plan.Stats().Deviations()}
 		p.steady.look(p.alloc)
 	}
 	if p.steady != nil {
-		p.steady.marks++
+		p.steady.calls = append(p.steady.calls, p.machine.calls().memory())
 	}
 	if p.plan == nil {
 		return nil
@@ -60,7 +61,10 @@ func (w *steadyWatch) result(p *player) *Steady {
 	s := w.Steady
 	s.FromMark = steadyMark
 	s.Deviations = p.plan.Stats().Deviations() - w.deviations
-	s.DriverCallsPerStep = float64(p.machine.calls().memory()-w.calls) / float64(w.marks)
+	since := func(mark int) float64 {
+		return float64(p.machine.calls().memory()-w.calls[mark]) / float64(len(w.calls)-mark)
+	}
+	s.DriverCallsPerStep, s.LateCallsPerStep = since(0), since(len(w.calls)/2)
 	return &s
 }
 
