@@ -571,6 +571,6 @@ var least = map[string]float64{"float32": 4 * math.SmallestNonzeroFloat32, "floa
 
 // pole matches those that are infinite or NaN at some place, which infinite finds in the text of a difference.
 var (
-	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Sqrt|Log|Log1p|Log2|Log10|Atan2|Pow|PowScalar|RPowScalar|AddCDiv)$")
+	pole     = regexp.MustCompile("^(Div|DivInPlace|Reciprocal|RDivScalar|Rsqrt|Sqrt|Log|Log1p|Log2|Log10|Atan2|Lgamma|Digamma|Pow|PowScalar|RPowScalar|AddCDiv)$")
 	infinite = regexp.MustCompile("is (nan|[-+]?[Ii]nf)")
 )
