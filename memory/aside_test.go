@@ -125,16 +125,22 @@ func TestPlan_ComesBackAfterItHasStoodAside(t *testing.T) {
 	}
 	require.Equal(t, aside, r.plan.unrest.stand)
 	before := r.plan.Stats().Served
+	stood := r.plan.Stats().Aside
+	require.Positive(t, stood)
+	r.step(ops)
+	require.Equal(t, stood+1, r.plan.Stats().Aside)
 	ops[3].kept = 0
 	for range firstAside {
 		r.step(ops)
 	}
 	require.Equal(t, serving, r.plan.unrest.stand)
 	require.Greater(t, r.plan.Stats().Served, before)
+	stood = r.plan.Stats().Aside
 	for range learning + mostBad*watched {
 		r.step(ops)
 	}
 	now := r.plan.Stats()
+	require.Equal(t, stood, now.Aside)
 	r.step(ops)
 	require.EqualValues(t, len(ops), r.plan.Stats().Served+r.plan.Stats().Outside-now.Served-now.Outside)
 	require.Equal(t, serving, r.plan.unrest.stand)

@@ -21,6 +21,7 @@ type Plan struct {
 	a      *Caching
 	wait   time.Duration
 	steps  int                 // guarded by a.mu: that were begun
+	aside  int                 // guarded by a.mu: of these, for which the plan stood aside
 	lately [recentSteps]demand // guarded by a.mu: of the last steps
 	last   PlanStats           // guarded by a.mu: when it was closed
 	most   uint64              // guarded by a.mu: bytes that were reserved at once in this step
@@ -45,6 +46,7 @@ func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(
 // more than Size where memory is kept for steps that come more seldom.
 type PlanStats struct {
 	Steps    int    // that were begun
+	Aside    int    // those of them for which the plan stood aside: with compaction, where the ones before went no way that can be learned
 	Served   uint64 // requests that were given the place of the plan
 	Outside  uint64 // expected ones whose blocks outlive the step, served by the caching allocator
 	Missed   uint64 // requests that were not expected
@@ -131,6 +133,9 @@ func (p *Plan) Step() error {
 	over := &p.lately[p.steps%recentSteps]
 	*over = demand{}
 	stands := p.unrest.ended(a, p.most)
+	if p.unrest.stand != serving {
+		p.aside++
+	}
 	most := p.most
 	p.had, p.most = p.most, uint64(a.dev.ReservedBytes.All.Current)
 	served, refusals := false, false
@@ -272,7 +277,7 @@ func (st *steps) demand() demand {
 
 // stats is Stats of a plan that is not closed, under the lock of its allocator and no shard's.
 func (p *Plan) stats() PlanStats {
-	sum := PlanStats{Steps: p.steps}
+	sum := PlanStats{Steps: p.steps, Aside: p.aside}
 	var now demand
 	for _, sh := range *p.a.shards.Load() {
 		sh.mu.Lock()
