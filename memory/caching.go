@@ -43,6 +43,7 @@ type Caching struct {
 	segments      []*segment // in no order: each knows its place. The order of PyTorch's walks is by registration (segment.reg)
 	registrations uint64     // the next segment's number: never used twice, so that "older" is a comparison
 	underway      uint64     // bytes being asked of the driver without the lock
+	moves         moveBudget // of compaction
 	dev           Stats      // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
 	gone          tallies    // what shards counted that no longer exist
 	pools         []*Pool    // private pools that are alive or still hold segments, by id

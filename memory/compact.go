@@ -34,9 +34,12 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 			return b, nil
 		}
 	}
-	excess := a.excess(d, r)
+	excess := a.affordable(r.policy, a.excess(d, r))
 	grown, _ := a.growth(d, r)
-	return nil, a.returnPages(a.donorsFor(grown, r), nil, excess)
+	before := uint64(a.dev.ReservedBytes.All.Current)
+	err := a.returnPages(a.donorsFor(grown, r), nil, excess)
+	a.moves.moved(before - uint64(a.dev.ReservedBytes.All.Current))
+	return nil, err
 }
 
 // returnPages gives bytes to the driver: whole pages of free blocks, and then, where those are not enough, what is behind the blocks in use in the arenas of

@@ -49,6 +49,10 @@ type Config struct {
 	// that work wait for something that it does only after a wait for this stream.
 	// 0 is off; else 1 or more, with ExpandableSegments. Text: expandable_segments_compaction.
 	Compaction float64
+	// CompactionBudget bounds how many pages move for Compaction: bytes that do are at most this part of the bytes that requests ask for. What a program has not used is left for
+	// later, up to the most that was allocated at once. Where it is used up, reserved memory passes the bound. A page of 2 MiB that moves is four driver calls.
+	// 0 is no budget: all pages move that must; else at most 1000. Text: expandable_segments_compaction_budget.
+	CompactionBudget float64
 	// ReuseInCapture lets memory freed during a graph capture serve the same capture again although other captured streams
 	// used it, once the capture has joined them. Text: graph_capture_record_stream_reuse.
 	ReuseInCapture bool
@@ -128,6 +132,7 @@ type policy struct {
 	releaseLock  bool
 	reserve      Reserve
 	compaction   float64 // 0 is off
+	moveBudget   float64 // of the bytes that are asked for; 0 is none
 	rejectAbove  float64 // fraction above which requests are refused at once; 1 is never
 	deviceWait   bool    // for blocks that other streams used
 	reclaim      bool    // from other streams
@@ -138,7 +143,7 @@ func newPolicy(c Config) *policy {
 	p := &policy{
 		maxSplit: c.MaxSplitBytes, maxNonSplit: c.MaxNonSplitRoundingBytes, largeSegment: c.LargeSegmentBytes,
 		gcThreshold: c.GarbageCollectionThreshold, divisions: c.RoundupDivisions,
-		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, compaction: c.Compaction, rejectAbove: 1,
+		expandable: c.ExpandableSegments, reuse: c.ReuseInCapture, releaseLock: c.ReleaseLockOnMalloc, reserve: c.ExpandableReserve, compaction: c.Compaction, moveBudget: c.CompactionBudget, rejectAbove: 1,
 		deviceWait: c.WaitOnDevice, reclaim: c.CrossStreamReclaim, searchAgain: c.SearchAfterSync,
 	}
 	if c.RejectOverFraction && c.MemoryFraction != nil {
@@ -183,6 +188,8 @@ func (c Config) Validate() error {
 		return configError(keyReserve, settings.FloatText(c.ExpandableReserve.Fraction), wantReserve)
 	case c.Compaction != 0 && !(c.Compaction >= 1 && c.Compaction <= maxCompaction):
 		return configError(keyCompaction, settings.FloatText(c.Compaction), wantCompaction)
+	case !(c.CompactionBudget >= 0 && c.CompactionBudget <= maxCompaction):
+		return configError(keyMoveBudget, settings.FloatText(c.CompactionBudget), wantMoveBudget)
 	case threads != 0 && !settings.PowerOfTwo(threads):
 		return configError(keyRegisterThreads, settings.UintText(threads), "number of register threads has to be a power of 2")
 	case threads > 128:

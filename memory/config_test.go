@@ -28,6 +28,7 @@ var everySetting = []struct {
 	{"expandable_segments:True", func(c *Config) { c.ExpandableSegments = true }},
 	{"expandable_segments_reserve:0.5", func(c *Config) { c.ExpandableReserve = Reserve{Fraction: 0.5} }},
 	{"expandable_segments_compaction:1.02", func(c *Config) { c.Compaction = 1.02 }},
+	{"expandable_segments_compaction_budget:0.05", func(c *Config) { c.CompactionBudget = 0.05 }},
 	{"release_lock_on_cudamalloc:True", func(c *Config) { c.ReleaseLockOnMalloc = true }},
 	{"graph_capture_record_stream_reuse:True", func(c *Config) { c.ReuseInCapture = true }},
 	{"record_stream_device_wait:True", func(c *Config) { c.WaitOnDevice = true }},

@@ -19,6 +19,7 @@ const (
 	keyRoundup         = "roundup_power2_divisions"
 	keyFraction        = "per_process_memory_fraction"
 	keyCompaction      = "expandable_segments_compaction"
+	keyMoveBudget      = "expandable_segments_compaction_budget"
 	keyReserve         = "expandable_segments_reserve"
 	keyRegisterThreads = "pinned_num_register_threads"
 	keyBackend         = "backend"
@@ -28,6 +29,7 @@ const (
 	wantReserve    = "want a positive fraction of the device's memory, or a number of GiB such as 40G"
 	wantCompaction = "want a multiple of what is allocated, from 1 to 1000, such as 1.02"
 	maxCompaction  = 1000
+	wantMoveBudget = "want a part of the bytes that are asked for, more than 0 and at most 1000, such as 0.05"
 	wantBackend    = "options are native and cudaMallocAsync"
 )
 
@@ -49,6 +51,7 @@ var configTable = settings.Table[Config]{
 		settings.Bool("expandable_segments", func(c *Config) *bool { return &c.ExpandableSegments }),
 		{Key: keyReserve, Parse: parseReserve, Text: reserveText},
 		{Key: keyCompaction, Parse: parseCompaction, Text: func(c *Config) string { return nonZeroFloat(c.Compaction) }},
+		{Key: keyMoveBudget, Parse: parseMoveBudget, Text: func(c *Config) string { return nonZeroFloat(c.CompactionBudget) }},
 		settings.Bool("release_lock_on_cudamalloc", func(c *Config) *bool { return &c.ReleaseLockOnMalloc }, "release_lock_on_hipmalloc"),
 		settings.Bool("graph_capture_record_stream_reuse", func(c *Config) *bool { return &c.ReuseInCapture }),
 		settings.Bool("record_stream_device_wait", func(c *Config) *bool { return &c.WaitOnDevice }),
@@ -93,6 +96,15 @@ func parseCompaction(c *Config, value string) (want string) {
 		return wantCompaction
 	}
 	c.Compaction = f
+	return ""
+}
+
+func parseMoveBudget(c *Config, value string) (want string) {
+	f, ok := settings.ParseDecimal(value)
+	if !ok || !(f > 0 && f <= maxCompaction) {
+		return wantMoveBudget
+	}
+	c.CompactionBudget = f
 	return ""
 }
 
