@@ -137,7 +137,7 @@ func (sh *shard) gapFor(size, least uint64, until int32) *block {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
-	if st == nil || size <= least {
+	if st == nil || size <= least && !st.strayed() {
 		return nil
 	}
 	best := gap{size: unlimited}

@@ -121,7 +121,7 @@ func (sh *shard) perform(p *stepProgram, pl *placement, home *block) {
 	st.lent = append(st.lent, home)
 	p.arrange(pl, sh, nil)
 	st.epoch++
-	st.next, st.missed, st.served, st.outside, st.refused, st.unknown = 0, 0, 0, 0, 0, 0
+	st.skipped, st.next, st.missed, st.served, st.outside, st.refused, st.unknown = 0, 0, 0, 0, 0, 0, 0
 	st.programs = []*stepProgram{p}
 	st.arranged++
 	st.use(0)

@@ -27,7 +27,7 @@ func (st *steps) end() (settled bool) {
 	st.counts.Missed += uint64(st.missed)
 	st.counts.Refused += uint64(st.refused)
 	st.counts.Unknown += uint64(st.unknown)
-	st.served, st.outside, st.missed, st.refused, st.unknown = 0, 0, 0, 0, 0
+	st.served, st.outside, st.missed, st.refused, st.unknown, st.skipped = 0, 0, 0, 0, 0, 0
 	st.last, st.now = st.now, stepRecord{entries: st.last.entries[:0], open: st.last.open}
 	st.epoch++
 	st.fresh, st.next, st.asked = true, 0, 0

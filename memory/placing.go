@@ -85,7 +85,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	defer sh.mu.Unlock()
 	if k := st.match(size, nil); k >= 0 {
 		st.counts.Missed += uint64(st.missed) // this program has had them
-		st.next, st.missed = len(st.now.entries), 0
+		st.next, st.missed, st.skipped = len(st.now.entries), 0, 0
 		st.follow(k)
 	}
 	return nil

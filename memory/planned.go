@@ -335,7 +335,7 @@ func (p *Plan) Close() error {
 // stop forgets all that was learned. Caller holds the shard.
 func (st *steps) stop() {
 	st.stopped, st.program, st.programs, st.aside, st.seen, st.counts = true, nil, nil, nil, nil, PlanStats{}
-	st.served, st.outside, st.missed, st.refused, st.unknown, st.futile, st.pause = 0, 0, 0, 0, 0, 0, 0
+	st.served, st.outside, st.missed, st.refused, st.unknown, st.skipped, st.futile, st.pause = 0, 0, 0, 0, 0, 0, 0, 0
 	st.arranged++
 	st.now, st.last = stepRecord{}, stepRecord{}
 	clear(st.renewed)

@@ -43,6 +43,7 @@ type steps struct {
 	arranged uint64      // how often slots were made or forgotten: who releases the lock finds others then
 
 	served, outside, missed, refused, unknown int    // requests of this step
+	skipped                                   int    // requests of the program that were left out in this step
 	answer                                    answer // to the last one that was looked at by serve
 	counts                                    PlanStats
 }
@@ -129,7 +130,7 @@ func (st *steps) serve(size uint64) *slot {
 		return st.decline(&st.unknown)
 	}
 	// A step that begins in another way is another program's, whatever it has in common with this one.
-	if st.missed*trust > st.next {
+	if st.strayed() {
 		return st.decline(&st.missed)
 	}
 	i := st.next
@@ -138,6 +139,11 @@ func (st *steps) serve(size uint64) *slot {
 			return st.decline(&st.missed)
 		}
 		p = st.program
+		for k := st.next; k < i; k++ {
+			if !p.once(k) {
+				st.skipped++
+			}
+		}
 	}
 	st.next = i + 1
 	s := &p.slots[i]
@@ -153,6 +159,9 @@ func (st *steps) serve(size uint64) *slot {
 	}
 	return s
 }
+
+// strayed reports whether the present step goes another way than its program: nothing is served from then on.
+func (st *steps) strayed() bool { return st.missed*trust > st.next || 2*st.skipped > st.next }
 
 // serveNext serves a request that is the next one of a step that has gone by its program so far, with nothing in the way: what serve does for nearly all requests, at once.
 // It returns nil if there is anything to think about.

@@ -1,0 +1,41 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The first step under autocast casts each weight where it is used first, and all later ones cast all weights at once: the second step has the requests of the first in another order. What
+// the plan has of memory then serves small requests too, and no more is reserved for long.
+func TestPlan_OfWeightsThatAreCastAtOnce(t *testing.T) {
+	r := newRig(t, 8192*mib, compacting102)
+	plan, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	const layers = 24
+	weights := func(i int) uint64 { return 400*kib + uint64(i%3)*64*kib }
+	most, active := uint64(0), uint64(0)
+	for step := range 6 {
+		require.NoError(t, plan.Step())
+		var live []Block
+		for i := range layers {
+			if step > 0 {
+				live = append(live, r.alloc(weights(i), 0))
+			}
+		}
+		for i := range layers {
+			if step == 0 {
+				live = append(live, r.alloc(weights(i), 0))
+			}
+			live = append(live, r.alloc(768*kib, 0), r.alloc(256*kib+uint64(i%2)*128*kib, 0))
+			r.free(r.alloc(900*kib, 0))
+			live = append(live, r.alloc(640*kib, 0))
+		}
+		most, active = max(most, r.reserved()), max(active, uint64(r.a.Stats().ActiveBytes.All.Peak))
+		r.free(live...)
+	}
+	s := plan.Stats()
+	require.Positive(t, s.Missed)
+	require.NoError(t, plan.Close())
+	require.LessOrEqual(t, most, active+active/50+4*mib, "%d MiB for %d", most/mib, active/mib)
+}
