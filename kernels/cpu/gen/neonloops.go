@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,12 +53,11 @@ func writeLoops(file string) error {
 			}
 			to := setSuffix.ReplaceAllString(r.name, "NEON")
 			if reason := translate(a, r, to); reason != "" {
-				log.Printf("gen: %s is not translated: %s", r.name, reason)
-				continue
+				return fmt.Errorf("%s cannot be translated: %s", r.name, reason)
 			}
 			signature, ok := signatures[r.name]
 			if !ok {
-				return fmt.Errorf("gen: no declaration of %s", r.name)
+				return fmt.Errorf("no declaration of %s", r.name)
 			}
 			fmt.Fprintf(&declared, "\n//go:noescape\nfunc %s%s\n", to, signature)
 		}
