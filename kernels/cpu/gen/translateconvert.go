@@ -10,7 +10,7 @@ func (t *translation) partial(arg string, bytes int) vreg {
 		return t.vectors[n][0]
 	}
 	r := t.temp()
-	t.line("%s %s, F%d", map[int]string{2: "MOVHU", 4: "FMOVS", 8: "FMOVD", 16: "FMOVQ"}[bytes], t.memory(arg).offset(0), r)
+	t.line("%s %s, F%d", map[int]string{4: "FMOVS", 8: "FMOVD", 16: "FMOVQ"}[bytes], t.memory(arg).offset(0), r)
 	return r
 }
 
