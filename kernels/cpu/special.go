@@ -50,7 +50,7 @@ var polygammaTail = [...]float64{
 }
 
 // polygamma64 is derivative number order, at least 1, of digamma: (-1)^(n+1) * n! * (1/x^(n+1) + 1/(x+1)^(n+1) + ...), whose tail Euler and
-// Maclaurin's formula gives from x + k > 10 + 1.5*n on.
+// Maclaurin's formula gives from x + k > 10 + 1.5*n on. It gives those of the many terms before a large negative x comes near 0, too: they are a difference of two tails.
 func polygamma64(order, x float64) float64 {
 	n := int64(order)
 	if math.IsNaN(x) {
@@ -63,22 +63,34 @@ func polygamma64(order, x float64) float64 {
 	case math.IsInf(x, 1):
 		return 0 * sign
 	}
-	sum := 0.0
-	for from := 10 + float64(1.5*order); x < from; x++ {
+	sum, from := 0.0, 10+float64(1.5*order)
+	if whole := math.Floor(-x - from); whole > 0 {
+		sum = powerTail(order, -x-whole+1) - powerTail(order, -x+1)
+		if n&1 == 0 {
+			sum = -sum
+		}
+		x += whole
+	}
+	for ; x < from; x++ {
 		t := naturalPower(1/math.Abs(x), n+1)
 		if x < 0 && n&1 == 0 {
 			t = -t
 		}
 		sum += t
 	}
+	return sign * math.Gamma(order+1) * (sum + powerTail(order, x))
+}
+
+// powerTail is 1/x^(n+1) + 1/(x+1)^(n+1) + ... for x > 10 + 1.5*n: the integral, half of the first term, and B(2k)/(2k)! * (n+1)*...*(n+2k-1) / x^(n+2k).
+func powerTail(order, x float64) float64 {
 	z := 1 / x
-	s, tail, m := z*z, naturalPower(z, n), order+1
+	s, tail, m := z*z, naturalPower(z, int64(order)), order+1
 	t := 0.0
 	for i, c := range polygammaTail {
 		k := float64(15 - 2*i)
 		t = float64(float64(t*s)*((m+k)*(m+k+1))) + c
 	}
-	return sign * math.Gamma(m) * (sum + tail/order + float64(0.5*tail*z) + float64(tail*s*m*t))
+	return tail/order + float64(0.5*tail*z) + float64(tail*s*m*t)
 }
 
 func naturalPower(x float64, n int64) float64 {

@@ -3,7 +3,7 @@
 package cuda
 
 // inputsHash is that of the sources that the PTX was made from: src/*, emu/gk*.h.
-const inputsHash = "f46319773d7673fd06cc00a008dbd4666db2836194f3208029ffd9a6ebc81333"
+const inputsHash = "9ba62994a4642301400596ee3f9ad3618e575dae8ab28903b021de28d0ebf45e"
 
 // modules are the compiled sources and their kernels.
 var modules = map[string][]string{

@@ -835,8 +835,22 @@ FN f64 natural_power(f64 v, i64 n) {
 }
 
 // The derivative number order of digamma: (-1)^(n+1) * n! * (1/v^(n+1) + 1/(v+1)^(n+1) + ...) for n >= 1, whose tail Euler and Maclaurin's
-// formula gives from v + k > 10 + 1.5*n on. Where v is not positive only poles and what is no pole are told apart: all terms down to the
-// positive ones are added one by one.
+// formula gives from v + k > 10 + 1.5*n on: power_tail. Of a large negative v all terms but those near 0 are a difference of two such tails.
+FN f64 power_tail(f64 order, f64 v) {
+    // The integral, half of the first term, and B(2k)/(2k)! * (n+1)*...*(n+2k-1) / v^(n+2k).
+    f64 x = 1.0 / v, s = x * x, tail = natural_power(x, (i64)order), term = tail * s * (order + 1.0);
+    f64 m = order + 1.0, t = 0.0;
+    t = -3617.0 / 10670622842880000.0;
+    t = fma(t * s, (m + 13.0) * (m + 14.0), 1.0 / 74724249600.0);
+    t = fma(t * s, (m + 11.0) * (m + 12.0), -691.0 / 1307674368000.0);
+    t = fma(t * s, (m + 9.0) * (m + 10.0), 1.0 / 47900160.0);
+    t = fma(t * s, (m + 7.0) * (m + 8.0), -1.0 / 1209600.0);
+    t = fma(t * s, (m + 5.0) * (m + 6.0), 1.0 / 30240.0);
+    t = fma(t * s, (m + 3.0) * (m + 4.0), -1.0 / 720.0);
+    t = fma(t * s, (m + 1.0) * (m + 2.0), 1.0 / 12.0);
+    return tail / order + 0.5 * tail * x + term * t;
+}
+
 FN f64 polygamma(f64 order, f64 v) {
     i64 n = (i64)order;
     if (v != v) return v;
@@ -847,24 +861,18 @@ FN f64 polygamma(f64 order, f64 v) {
     if (v <= 0.0 && rint(v) == v) return fact * __builtin_inf();
     if (v == __builtin_inf()) return 0.0 * fact;
     f64 sum = 0.0, from = 10.0 + 1.5 * order;
+    f64 whole = floor(-v - from);
+    if (whole > 0.0) {
+        sum = power_tail(order, 1.0 - v - whole) - power_tail(order, 1.0 - v);
+        if (!(n & 1)) sum = -sum;
+        v += whole;
+    }
     #pragma unroll 1
     for (; v < from; v += 1.0) {
         f64 x = 1.0 / abs(v), t = natural_power(x, n + 1);
         sum += v < 0.0 && !(n & 1) ? -t : t;
     }
-    // The integral, half of the first term, and B(2k)/(2k)! * (n+1)*...*(n+2k-1) / v^(n+2k).
-    f64 x = 1.0 / v, s = x * x, tail = natural_power(x, n), term = tail * s * (order + 1.0);
-    sum += tail / order + 0.5 * tail * x;
-    f64 m = order + 1.0, t = 0.0;
-    t = -3617.0 / 10670622842880000.0;
-    t = fma(t * s, (m + 13.0) * (m + 14.0), 1.0 / 74724249600.0);
-    t = fma(t * s, (m + 11.0) * (m + 12.0), -691.0 / 1307674368000.0);
-    t = fma(t * s, (m + 9.0) * (m + 10.0), 1.0 / 47900160.0);
-    t = fma(t * s, (m + 7.0) * (m + 8.0), -1.0 / 1209600.0);
-    t = fma(t * s, (m + 5.0) * (m + 6.0), 1.0 / 30240.0);
-    t = fma(t * s, (m + 3.0) * (m + 4.0), -1.0 / 720.0);
-    t = fma(t * s, (m + 1.0) * (m + 2.0), 1.0 / 12.0);
-    return fact * (sum + term * t);
+    return fact * (sum + power_tail(order, v));
 }
 
 FN f64 sinh(f64 v) {
