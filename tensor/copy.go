@@ -31,7 +31,8 @@ func (t *Tensor) Clone() (*Tensor, error) {
 	return t.convertTo(name, &l, t.dtype, t.exec)
 }
 
-// To converts to another type: float to integer truncates toward zero, anything to bool is "not 0". With t's own type it
+// To converts to another type: float to integer truncates toward zero, anything to bool is "not 0". What an integer type cannot hold wraps, and what int64
+// cannot hold, NaN included, is its lowest number before that; PyTorch leaves it open, and on GPUs it is another one. With t's own type it
 // returns another handle on t, without a copy.
 func (t *Tensor) To(dt DType) (*Tensor, error) {
 	const name = "To"

@@ -1,5 +1,7 @@
 package tensor
 
+import "math"
+
 // OneHot makes a vector of classes elements of each element of t, int64 or int32: 1 at the place that it names, else 0. The
 // result is int64 and has one dimension more. With classes -1 there are as many as the greatest element needs, which waits
 // for it. An element that is not in 0..classes-1 makes the work fail on the device, which the next wait reports.
@@ -56,6 +58,17 @@ func (t *Tensor) greatest(name string) (int, error) {
 		return 0, err
 	}
 	defer m.Release()
-	v, err := m.Item()
-	return int(v) + 1, err
+	wide, err := m.To(Int64)
+	if err != nil {
+		return 0, err
+	}
+	defer wide.Release()
+	v, err := ToSlice[int64](wide)
+	if err != nil {
+		return 0, err
+	}
+	if v[0] == math.MaxInt64 {
+		return 0, valueErr(name, "the class %d is too large", v[0])
+	}
+	return int(v[0]) + 1, nil
 }

@@ -129,7 +129,7 @@ func truncateWide(to castKind, n int, dst, a []byte) {
 	v := elementsAs[float32](a, n)
 	switch to {
 	case castInt64:
-		convert(elementsAs[int64](dst, n), v, nil)
+		convertInt(elementsAs[int64](dst, n), v, nil)
 	case castInt32:
 		convertInt(elementsAs[int32](dst, n), v, nil)
 	default:

@@ -18,7 +18,7 @@ func castFrom[A number](a accessor[A]) op.Func {
 	to[dtype.Float64] = unary(accessorOf[float64](dtype.Float64), a, convert[float64, A])
 	to[dtype.Float16] = unary(accessorOf[float32](dtype.Float16), a, narrow[A])
 	to[dtype.BFloat16] = unary(accessorOf[float32](dtype.BFloat16), a, narrow[A])
-	to[dtype.Int64] = unary(accessorOf[int64](dtype.Int64), a, convert[int64, A])
+	to[dtype.Int64] = unary(accessorOf[int64](dtype.Int64), a, convertInt[int64, A])
 	to[dtype.Int32] = unary(accessorOf[int32](dtype.Int32), a, convertInt[int32, A])
 	to[dtype.Uint8] = unary(accessorOf[uint8](dtype.Uint8), a, convertInt[uint8, A])
 	to[dtype.Bool] = unary(accessorOf[uint8](dtype.Bool), a, toBool[A])
@@ -41,9 +41,15 @@ func convert[D, A number](dst []D, a []A, _ *op.Call) {
 	}
 }
 
-// convertInt goes through int64, so that a negative float wraps as a negative integer does.
+// convertInt goes through int64, so that a negative float wraps as a negative integer does. What is beyond int64, and NaN, is the lowest int64, on every processor.
 func convertInt[D integer, A number](dst []D, a []A, _ *op.Call) {
 	a = a[:len(dst)]
+	if isFloat[A]() {
+		for i := range dst {
+			dst[i] = D(wholePart(float64(a[i])))
+		}
+		return
+	}
 	for i := range dst {
 		dst[i] = D(int64(a[i]))
 	}
