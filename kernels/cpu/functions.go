@@ -7,7 +7,7 @@ import (
 )
 
 // Functions of float32, in vectors of eight or sixteen elements, and of float64, in vectors of four or eight. Each is written once, as a program of the generator (gen), which makes of it a loop in
-// assembly for AVX2, one for AVX-512 and a function of one element in Go: all do the same operations, so a result has the same bits on every processor, wherever in a
+// assembly for AVX2, one for AVX-512, one for NEON and a function of one element in Go: all do the same operations, so a result has the same bits on every processor, wherever in a
 // slice it lies.
 
 // functionID is a number of a function: fnExp and so on, in functions_gen.go.

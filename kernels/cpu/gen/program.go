@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// program is a function of elements, written once and emitted twice: as instructions on eight elements (emitvector.go) and in Go on one
+// program is a function of elements, written once and emitted several times: as instructions on vectors (emitvector.go, emitmasked.go, emitneon.go) and in Go on one element
 // (emitgo.go). Both do the same operations in the same order, so they give the same bits.
 //
 // A program is a list of nodes without branches. Computation is in float32, or in float64 if it is wide. Elements are float32, and float64 if it is double,
