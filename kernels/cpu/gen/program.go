@@ -8,7 +8,7 @@ import (
 )
 
 // program is a function of elements, written once and emitted several times: as instructions on vectors (emitvector.go, emitmasked.go, emitneon.go) and in Go on one element
-// (emitgo.go). Both do the same operations in the same order, so they give the same bits.
+// (emitgo.go). All do the same operations in the same order, so they give the same bits.
 //
 // A program is a list of nodes without branches. Computation is in float32, or in float64 if it is wide. Elements are float32, and float64 if it is double,
 // which is wide too.
