@@ -42,6 +42,7 @@ type options struct {
 	LR         float64 `json:"lr"`
 	Clip       float64 `json:"clip"`
 	Seed       uint64  `json:"seed"`
+	Plan       bool    `json:"plan"`
 
 	backend string
 	device  string
@@ -79,6 +80,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.StringVar(&o.backend, "backend", "mpi", "what moves the bytes between ranks that an MPI launcher has started: mpi, or nccl between GPUs")
 	f.DeviceFlag(&o.device, "where each rank runs: host, host:4GiB, cuda:0, or sim:80GiB to predict alone")
 	f.StringVar(&o.text, "text", "", "text for the GPT (default: one that comes with Go)")
+	f.PlanFlag(&o.Plan)
 	f.File(&o.json, "json", "", "file to write the figures to")
 	f.StringVar(&o.save, "save", "", "folder to which a checkpoint is written at the end, one that all ranks see")
 	f.StringVar(&o.resume, "resume", "", "folder with a checkpoint from which to go on, of the same model")

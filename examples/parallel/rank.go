@@ -13,6 +13,7 @@ import (
 	"github.com/cistern-ml/cistern/autograd/parallel"
 	"github.com/cistern-ml/cistern/device"
 	"github.com/cistern-ml/cistern/device/comm"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/memory"
 	"github.com/cistern-ml/cistern/tensor"
 )
@@ -25,6 +26,9 @@ type figures struct {
 	peak   uint64    // most bytes at one time in a step
 	sent   int64     // bytes, in a step
 	second float64   // for a step
+
+	reserved uint64           // most bytes at one time
+	plan     memory.PlanStats // zero without one
 }
 
 // rank is one in training.
@@ -37,7 +41,8 @@ type rank struct {
 	d      *parallel.DataParallel
 	opt    *optim.Grouped
 	scaler *amp.GradScaler
-	from   int // the first step
+	from   int          // the first step
+	plan   *memory.Plan // of -plan
 }
 
 // train is what a rank does, simulated or not. With share the figures of all ranks are exchanged.
@@ -45,6 +50,12 @@ func (o *options) trainRank(w *work, dev device.Device, c comm.Comm, steps int) 
 	r := &rank{options: o, work: w, dev: dev, comm: c}
 	if r.exec, err = tensor.On(dev); err != nil {
 		return f, nil, err
+	}
+	if o.Plan {
+		if r.plan, err = stepplan.Begin(r.exec.Allocator()); err != nil {
+			return f, nil, err
+		}
+		defer func() { err = errors.Join(err, r.plan.Close()) }()
 	}
 	model, err := w.model()
 	if err != nil {
@@ -71,7 +82,8 @@ func (o *options) trainRank(w *work, dev device.Device, c comm.Comm, steps int) 
 	if err := r.keep(r.from + steps); err != nil {
 		return f, nil, err
 	}
-	all, err = r.d.Gather(append([]float64{float64(f.held), float64(f.peak), float64(f.sent), f.second, float64(f.first)}, f.losses...)...)
+	own := []float64{float64(f.held), float64(f.peak), float64(f.sent), f.second, float64(f.first), float64(f.reserved), float64(f.plan.Served), float64(f.plan.Deviations())}
+	all, err = r.d.Gather(append(own, f.losses...)...)
 	return f, all, err
 }
 
@@ -117,7 +129,10 @@ func (r *rank) steps(steps int) (f figures, err error) {
 	}
 	f.second = time.Since(start).Seconds() / float64(steps)
 	f.sent = (r.comm.Stats().Total().Bytes - before) / int64(steps)
-	f.peak, f.held = memory.MaxAllocated(r.dev), memory.Allocated(r.dev)
+	f.peak, f.held, f.reserved = memory.MaxAllocated(r.dev), memory.Allocated(r.dev), memory.MaxReserved(r.dev)
+	if r.plan != nil {
+		f.plan = r.plan.Stats()
+	}
 	return f, nil
 }
 
@@ -160,7 +175,11 @@ func (r *rank) pass(step, part int) (float64, error) {
 	}
 	defer x.Release()
 	defer y.Release()
-	g := autograd.NewGraph(r.dev, r.autocast()...)
+	opts := r.autocast()
+	if part == 0 { // the first part's graph begins the step
+		opts = append(opts, autograd.WithPlan(r.plan))
+	}
+	g := autograd.NewGraph(r.dev, opts...)
 	defer g.Release()
 	loss := r.loss(r.d.Forward(g.Input(x)), g.Input(y)).MulScalar(1 / float64(r.Accumulate))
 	if err := r.scaler.Backward(loss); err != nil {

@@ -20,6 +20,11 @@ type report struct {
 	Held      []uint64  `json:"held_bytes"`
 	Sent      []uint64  `json:"sent_bytes_per_step"`
 	Seconds   []float64 `json:"seconds_per_step"`
+
+	// With -plan: what was reserved at most, and requests that the plan served, and that did not go by it.
+	Reserved   []uint64 `json:"peak_reserved_bytes,omitempty"`
+	Served     []uint64 `json:"plan_served,omitempty"`
+	Deviations []uint64 `json:"plan_deviations,omitempty"`
 }
 
 // measured takes the figures of all ranks, as trainRank gathers them.
@@ -32,10 +37,13 @@ func (r *report) measured(all [][]float64, backend string) {
 	for i := range r.Listed {
 		f := all[r.Listed[i]]
 		r.Held, r.Peak, r.Sent, r.Seconds = append(r.Held, uint64(f[0])), append(r.Peak, uint64(f[1])), append(r.Sent, uint64(f[2])), append(r.Seconds, f[3])
+		if r.Plan {
+			r.Reserved, r.Served, r.Deviations = append(r.Reserved, uint64(f[5])), append(r.Served, uint64(f[6])), append(r.Deviations, uint64(f[7]))
+		}
 	}
-	r.FirstStep, r.Losses = int(all[0][4]), make([]float64, len(all[0])-5)
+	r.FirstStep, r.Losses = int(all[0][4]), make([]float64, len(all[0])-8)
 	for _, f := range all {
-		for k, loss := range f[5:] {
+		for k, loss := range f[8:] {
 			r.Losses[k] += loss / float64(len(all))
 		}
 	}
@@ -60,6 +68,12 @@ func (r *report) tell(w io.Writer, file string) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for i, served := range r.Served {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "rank %d: plan, %d requests served, %d deviations, %s reserved at most\n", r.Listed[i], served, r.Deviations[i], mib(r.Reserved[i]))
 	}
 	return session.WriteJSON(file, r)
 }

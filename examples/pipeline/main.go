@@ -20,6 +20,7 @@ import (
 	"github.com/cistern-ml/cistern/examples/internal/digits"
 	"github.com/cistern-ml/cistern/examples/internal/session"
 	"github.com/cistern-ml/cistern/internal/command"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 )
 
 // options are the program's flags.
@@ -32,6 +33,7 @@ type options struct {
 	Layers  int      `json:"layers"`
 	LR      float64  `json:"lr"`
 	Seed    uint64   `json:"seed"`
+	Plan    bool     `json:"plan"`
 
 	devices string
 	json    string
@@ -55,6 +57,7 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	f.Count(&o.Layers, "layers", 4, 1, 1<<10, "linear layers")
 	f.Positive(&o.LR, "lr", 1e-3, "learning rate")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random numbers")
+	f.PlanFlag(&o.Plan)
 	f.File(&o.json, "json", "", "file to write the figures to")
 	if err := f.Read(args); err != nil {
 		return err
@@ -72,10 +75,11 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 // report is what the program tells; lists are by device.
 type report struct {
 	options
-	Losses []float64 `json:"losses"` // by step, the mean of its images
-	Held   []uint64  `json:"held_bytes"`
-	Peak   []uint64  `json:"peak_allocated_bytes"`
-	Counts []int     `json:"layers_by_device"`
+	Losses []float64           `json:"losses"` // by step, the mean of its images
+	Held   []uint64            `json:"held_bytes"`
+	Peak   []uint64            `json:"peak_allocated_bytes"`
+	Counts []int               `json:"layers_by_device"`
+	Plans  []*stepplan.Figures `json:"plans,omitempty"` // by device, with -plan
 }
 
 // train does all that the flags ask for.
@@ -103,6 +107,10 @@ func (o *options) train(stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	for _, s := range p.stages {
+		err = errors.Join(err, s.EndPlan())
+		if s.Plan != nil {
+			r.Plans = append(r.Plans, s.Plan)
+		}
 		r.Counts, r.Held, r.Peak = append(r.Counts, s.layers), append(r.Held, s.Allocated()), append(r.Peak, s.peak())
 	}
 	return errors.Join(err, r.tell(stdout, p.computes()))
@@ -120,6 +128,12 @@ func (r *report) tell(w io.Writer, computed bool) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	for i, plan := range r.Plans {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s: plan, %s\n", r.Devices[i], plan)
 	}
 	if r.json == "" {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/cistern-ml/cistern/device/cuda/cudatest"
 	"github.com/cistern-ml/cistern/examples/internal/session"
+	"github.com/cistern-ml/cistern/internal/stepplan"
 	"github.com/cistern-ml/cistern/kernels/cuda/emulatedtest"
 )
 
@@ -51,6 +53,29 @@ func TestPipeline_LearnsTheSameOnAnyNumberOfDevices(t *testing.T) {
 	for i, loss := range whole.Losses {
 		require.InDelta(t, loss, one.Losses[i], 1e-4)
 	}
+}
+
+// planTries is how often a program is run until its plans serve: on a busy machine its few steps may be over before a placement is found.
+const planTries = 5
+
+// Each device has a plan of its own, and the numbers stay.
+func TestPipeline_WithPlans(t *testing.T) {
+	want, said := trained(t)
+	require.NotContains(t, said, "plan, ")
+	var planned report
+	for range planTries {
+		if planned, said = trained(t, "-plan"); slices.IndexFunc(planned.Plans, func(p *stepplan.Figures) bool { return p.Served == 0 }) < 0 {
+			break
+		}
+	}
+	require.Equal(t, want.Losses, planned.Losses)
+	require.Equal(t, want.Held, planned.Held)
+	require.Len(t, planned.Plans, 2)
+	for _, p := range planned.Plans {
+		require.Equal(t, 12, p.Steps)
+		require.Positive(t, p.Served)
+	}
+	require.Contains(t, said, "plan, ")
 }
 
 func TestPipeline_OnSeveralGPUs(t *testing.T) {

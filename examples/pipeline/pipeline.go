@@ -75,6 +75,9 @@ func (o *options) openStage(name string, first, end, pixels int) (*stage, error)
 		return nil, err
 	}
 	s := &stage{Session: opened, layers: end - first}
+	if err := s.BeginPlan(o.Plan); err != nil {
+		return s, err
+	}
 	if s.exec, err = tensor.On(s.Device); err != nil {
 		return s, err
 	}
@@ -188,7 +191,11 @@ func (p *pipeline) forward(t *part, number, k int) error {
 	}
 	t.given = append(t.given, x)
 	for i, s := range p.stages {
-		g := autograd.NewGraph(s.Device)
+		var begins []autograd.Option
+		if k == 0 { // the first part's graphs begin the step
+			begins = append(begins, s.Planned())
+		}
+		g := autograd.NewGraph(s.Device, begins...)
 		t.graphs = append(t.graphs, g)
 		var leaf []autograd.LeafOption
 		if i > 0 {
