@@ -39,3 +39,30 @@ func TestPlan_OfWeightsThatAreCastAtOnce(t *testing.T) {
 	require.NoError(t, plan.Close())
 	require.LessOrEqual(t, most, active+active/50+4*mib, "%d MiB for %d", most/mib, active/mib)
 }
+
+// A step that leaves out its first requests, as one does that has its batch already, and another one later, is the same step.
+func TestPlan_OfStepsWithoutTheirFirstRequests(t *testing.T) {
+	r := newRig(t, 8192*mib, compacting102)
+	plan, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	step := func(from, without int) {
+		require.NoError(t, plan.Step())
+		var live []Block
+		for i := from; i < 24; i++ {
+			if i == without {
+				continue
+			}
+			live = append(live, r.alloc(uint64(1+i%7)*300*kib+uint64(i)*4*kib, 0))
+		}
+		r.free(live...)
+	}
+	for range 4 {
+		step(0, -1)
+	}
+	before := plan.Stats()
+	step(6, 9)
+	after := plan.Stats()
+	require.EqualValues(t, 17, after.Served-before.Served)
+	require.Equal(t, before.Deviations(), after.Deviations())
+	require.NoError(t, plan.Close())
+}

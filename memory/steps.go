@@ -160,8 +160,9 @@ func (st *steps) serve(size uint64) *slot {
 	return s
 }
 
-// strayed reports whether the present step goes another way than its program: nothing is served from then on.
-func (st *steps) strayed() bool { return st.missed*trust > st.next || 2*st.skipped > st.next }
+// strayed reports whether the present step goes another way than its program, by requests that were not expected or by as many that were left out as made: nothing is served from then on. What
+// is left out once, at the beginning, is no other way.
+func (st *steps) strayed() bool { return st.missed*trust > st.next || 2*st.skipped > st.next+lookahead }
 
 // serveNext serves a request that is the next one of a step that has gone by its program so far, with nothing in the way: what serve does for nearly all requests, at once.
 // It returns nil if there is anything to think about.
