@@ -34,7 +34,7 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 			return b, nil
 		}
 	}
-	excess := a.affordable(r.policy, a.excess(d, r))
+	excess := a.affordable(r.policy, a.excess(d, r), movingPage(d))
 	grown, _ := a.growth(d, r)
 	before := uint64(a.dev.ReservedBytes.All.Current)
 	err := a.returnPages(a.donorsFor(grown, r), nil, excess)

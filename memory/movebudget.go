@@ -10,16 +10,16 @@ type moveBudget struct {
 	credit uint64 // bytes that may move
 }
 
-// affordable is how many of the bytes that are above the bound may move. What a program has not used is left for later, but no more than it has had in use at once. Caller holds a.mu
-// and no shard.
-func (a *Caching) affordable(p *policy, bytes uint64) uint64 {
+// affordable is how many of the bytes that are above the bound may move: of those that may, whole pages. What a program has not used is left for later, but no more than it has had in use
+// at once. Caller holds a.mu and no shard.
+func (a *Caching) affordable(p *policy, bytes, page uint64) uint64 {
 	if p.moveBudget == 0 {
 		return bytes
 	}
 	asked := a.bytesAsked()
 	more := uint64(p.moveBudget * float64(asked-a.moves.asked))
 	a.moves = moveBudget{asked, min(a.moves.credit+more, a.allocatedPeak())}
-	return min(bytes, a.moves.credit)
+	return min(bytes, a.moves.credit/page*page)
 }
 
 // moved takes in how many bytes did.
