@@ -38,8 +38,29 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	grown, _ := a.growth(d, r)
 	before := uint64(a.dev.ReservedBytes.All.Current)
 	err := a.returnPages(a.donorsFor(grown, r), nil, excess)
+	if gone := before - uint64(a.dev.ReservedBytes.All.Current); err == nil && gone < excess && grown != nil {
+		err = a.trimBeyond(grown, r.size, excess-gone)
+	}
 	a.moves.moved(before - uint64(a.dev.ReservedBytes.All.Current))
 	return nil, err
+}
+
+// trimBeyond gives bytes of the free block to the driver in which the place ends that expand grows for size bytes: of what lies behind that. Caller holds a.mu and no shard.
+func (a *Caching) trimBeyond(grown *block, size, bytes uint64) error {
+	sh := grown.shard
+	sh.mu.Lock()
+	end := grown.ptr.Add(size)
+	last := grown
+	for last != nil && last.ptr.Add(last.size) <= end {
+		last = last.next
+	}
+	found := last != nil && last != grown && last.state == stateCached
+	sh.mu.Unlock()
+	if !found {
+		return nil
+	}
+	_, err := a.trimFrom(last, end, bytes, func(sh *shard) (bool, error) { return true, a.waitFor(sh) })
+	return err
 }
 
 // returnPages gives bytes to the driver: whole pages of free blocks, and then, where those are not enough, what is behind the blocks in use in the arenas of

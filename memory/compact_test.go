@@ -44,6 +44,18 @@ func TestCompaction_ARepeatedStepMakesNoCalls(t *testing.T) {
 	require.Empty(t, r.takeLog())
 }
 
+// The place that needs the fewest pages may end in a free block: what is free behind it moves as well.
+func TestCompaction_OfWhatIsFreeBehindThePlace(t *testing.T) {
+	r := newRig(t, 1024*mib, compacting102)
+	for range 20 {
+		x, y := r.alloc(15*mib, 0), r.alloc(mib, 0)
+		r.free(x)
+		z := r.alloc(17*mib, 0)
+		require.LessOrEqual(t, r.reserved(), uint64(20*mib), "18 MiB in use, in whole pages")
+		r.free(z, y)
+	}
+}
+
 // What is cached for one stream becomes another's, once its work is done.
 func TestCompaction_StreamsShareFreePages(t *testing.T) {
 	r := newRig(t, 1024*mib, compacting)

@@ -235,6 +235,11 @@ func (a *Caching) trim(b *block, most uint64) (uint64, error) {
 // trimWhen is trim if the shard's stream is ready: the work that used the memory must be over. ready is called with the shard locked, so that nobody
 // has been given b since.
 func (a *Caching) trimWhen(b *block, most uint64, ready func(*shard) (bool, error)) (uint64, error) {
+	return a.trimFrom(b, 0, most, ready)
+}
+
+// trimFrom is trimWhen of the part of b that begins at an address, of which the end goes first; of all of b if that is 0.
+func (a *Caching) trimFrom(b *block, first device.Ptr, most uint64, ready func(*shard) (bool, error)) (uint64, error) {
 	sh := b.shard
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -246,12 +251,15 @@ func (a *Caching) trimWhen(b *block, most uint64, ready func(*shard) (bool, erro
 	}
 	vm, end := b.seg.vm, b.ptr.Add(b.size)
 	from, to := b.wholePages()
+	if first > b.ptr {
+		from = max(from, b.seg.ptr.Add(roundUp(uint64(first-b.seg.ptr), vm.page)))
+	}
 	if from >= to {
 		return 0, nil
 	}
 	if all := uint64(to - from); most < all { // what stays is beside a free neighbour's pages, not between holes
 		keep := (all - most) / vm.page * vm.page
-		if b.next != nil && b.next.state == stateUnmapped {
+		if first != 0 || b.next != nil && b.next.state == stateUnmapped {
 			from = from.Add(keep)
 		} else {
 			to = from.Add(all - keep)
