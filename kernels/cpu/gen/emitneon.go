@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -315,12 +316,9 @@ func (b *neonBody) store() {
 		b.give(r)
 	}
 	b.temporary = nil
-	var done []vreg
-	for _, r := range b.registers { // what is left: results, perhaps one twice
-		if !slices.Contains(done, r) {
-			b.give(r)
-			done = append(done, r)
-		}
+	left := slices.Sorted(maps.Values(b.registers)) // results, perhaps one twice; in one order, so that what is written is the same each time
+	for _, r := range slices.Compact(left) {
+		b.give(r)
 	}
 }
 
