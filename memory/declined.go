@@ -9,6 +9,7 @@ type answer struct {
 	count    *int  // that it was counted in; nil for none
 	next     int   // which slot was expected before it,
 	after    int   // and after it
+	skipped  int   // how many were left out before it
 	entries  int   // how many requests the step had had
 	first    bool  // it was the one at which placements were put in force
 	outlives bool  // its block outlives the step
@@ -37,7 +38,7 @@ func (r *request) withdraw() {
 	}
 	*w.count = max(*w.count-1, 0)                               // another request may have begun the step anew, which counts from there
 	if len(st.now.entries) == w.entries && st.next == w.after { // or others have gone on from there
-		st.next = w.next
+		st.next, st.skipped = w.next, w.skipped
 		st.fresh = st.fresh || w.first
 		if st.fresh {
 			st.asked -= min(st.asked, r.size)

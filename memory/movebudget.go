@@ -17,7 +17,7 @@ func (a *Caching) affordable(p *policy, bytes, page uint64) uint64 {
 		return bytes
 	}
 	asked := a.bytesAsked()
-	more := uint64(p.moveBudget * float64(asked-a.moves.asked))
+	more := uint64(p.moveBudget * float64(asked-min(asked, a.moves.asked))) // less if a shard is gone
 	a.moves = moveBudget{asked, min(a.moves.credit+more, a.allocatedPeak())}
 	return min(bytes, a.moves.credit/page*page)
 }

@@ -227,7 +227,7 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 		sh.mu.Lock()
 		st.failed = err
 	}
-	st.answer = answer{epoch: st.epoch, next: st.next, entries: len(st.now.entries), first: first}
+	st.answer = answer{epoch: st.epoch, next: st.next, skipped: st.skipped, entries: len(st.now.entries), first: first}
 	s := st.serve(size)
 	if s == nil {
 		return nil

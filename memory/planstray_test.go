@@ -66,3 +66,30 @@ func TestPlan_OfStepsWithoutTheirFirstRequests(t *testing.T) {
 	require.Equal(t, before.Deviations(), after.Deviations())
 	require.NoError(t, plan.Close())
 }
+
+// A request that fails leaves nothing out: what was expected when it came is expected still.
+func TestPlan_AFailedRequestLeavesNothingOut(t *testing.T) {
+	r := newRig(t, 64*mib, "")
+	plan, err := r.a.NewPlan(PlanWait(longWait))
+	require.NoError(t, err)
+	sizes := []uint64{2 * mib, 3 * mib, 4 * mib, 5 * mib, 30 * mib}
+	for range 4 {
+		require.NoError(t, plan.Step())
+		for _, n := range sizes {
+			r.free(r.alloc(n, 0))
+		}
+	}
+	require.NoError(t, plan.Step())
+	r.free(r.alloc(sizes[0], 0))
+	full := r.alloc(sizes[4], 0) // three are left out
+	st := (*r.a.shards.Load())[0].steps
+	require.Equal(t, 3, st.skipped)
+	_, err = r.a.Alloc(60*mib, r.stream(0))
+	require.Error(t, err)
+	require.Equal(t, 3, st.skipped)
+	w := &request{shard: st.sh, size: mib, answer: answer{epoch: st.epoch, count: &st.missed, next: st.next - 4, after: st.next, entries: len(st.now.entries)}}
+	w.withdraw()
+	require.Zero(t, st.skipped)
+	r.free(full)
+	require.NoError(t, plan.Close())
+}
