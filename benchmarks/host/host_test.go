@@ -67,6 +67,13 @@ func TestRun_SaysHowStepsDivide(t *testing.T) {
 	require.Contains(t, out.String(), "at most on 8")
 }
 
+// Two threads that share one processor take twice as long and have less processor time: that is no run of two threads.
+func TestBest_IsOfRunsThatTakeAboutAsLong(t *testing.T) {
+	require.Equal(t, times{Processor: 0.25, Wall: 0.13}, best([]times{{0.26, 0.13, nil}, {0.19, 0.19, nil}, {0.25, 0.15, nil}}))
+	require.Equal(t, times{Processor: 0.25, Wall: 0.13}, best([]times{{0.19, 0.19, nil}, {0.25, 0.15, nil}, {0.26, 0.13, nil}}))
+	require.Zero(t, best(nil))
+}
+
 // What this process has resident is no part of what one that it starts has: Linux's getrusage says so.
 func TestPeakOf_IsTheProcessAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -5,11 +5,12 @@
 // # What is measured
 //
 // Each case is one call, of the library and of PyTorch (torch_host.py has the same cases by the same names). The runs of both take turns, so
-// that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs begin on each
-// processor in turn, those of both sides on the same. Of all runs the best counts. A figure is the processor time of the calls, of all threads,
-// over the elements of the case (or over the calls, of cases that have no elements); ratio is PyTorch's figure over ours, so that above 1 we
-// are ahead, and ratio_wall is that of the times on the clock. With several threads a side that shares the work of small operations has more
-// processor time for less time on the clock.
+// that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs of one thread begin
+// on each processor in turn, those of both sides on the same. Of all runs the best counts. A figure is the processor time of the calls, of all
+// threads, over the elements of the case (or over the calls, of cases that have no elements), the lowest of those runs that take at most a
+// quarter longer on the clock than the best one; ratio is PyTorch's figure over ours, so that above 1 we are ahead, and ratio_wall is that of
+// the times on the clock. With several threads a side that shares the work of small operations has more processor time for less time on the
+// clock.
 //
 // Of whole steps also the memory is measured: the most that a process has resident which takes six of them and does nothing else.
 //
