@@ -24,6 +24,10 @@ type row struct {
 	Ratio     float64 `json:"ratio,omitempty"`
 	RatioWall float64 `json:"ratio_wall,omitempty"`
 
+	// Of the medians of all runs, where those above are of the best.
+	MedianRatio     float64 `json:"ratio_median,omitempty"`
+	MedianRatioWall float64 `json:"ratio_median_wall,omitempty"`
+
 	// The most memory that a process of its own has resident which does nothing but the case, in bytes. Of whole steps.
 	CisternPeak int64 `json:"cistern_rss_bytes,omitempty"`
 	PeerPeak    int64 `json:"peer_rss_bytes,omitempty"`
@@ -65,9 +69,10 @@ type times struct {
 	Cases           []string // that the other side has, in the answer to the case without a name; none for all
 }
 
-// outrun is by how much a run may take longer on the clock than the best one of its side for its processor time to count. Now and then the threads of a run share one
-// processor although another is idle. It takes twice as long then, but less processor time where memory is what limits the threads together: that is a run of one thread.
-const outrun = 1.25
+// outrun is by how much a run may take longer on the clock than the best one of its side for its processor time to count. The threads of a run may share one
+// processor although another is idle: PyTorch's do in every second run, when the first has been moved to where the other one sleeps. Such a run takes longer, but less
+// processor time where memory is what limits two threads together: it is one of one thread.
+const outrun = 1.1
 
 // best is the lowest time on the clock, and the lowest processor time of the runs that take about as long.
 func best(runs []times) (t times) {
@@ -84,6 +89,19 @@ func best(runs []times) (t times) {
 	return t
 }
 
+// median is that of the times on the clock, and of those of the processor.
+func median(runs []times) times {
+	middle := func(of func(times) float64) float64 {
+		list := make([]float64, len(runs))
+		for i, r := range runs {
+			list[i] = of(r)
+		}
+		slices.Sort(list)
+		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	}
+	return times{Processor: middle(func(t times) float64 { return t.Processor }), Wall: middle(func(t times) float64 { return t.Wall })}
+}
+
 // runTime is how long a run takes, about, and settleTime how long calls go before it that do not count. While the other side computes, this process sleeps. When it wakes,
 // the thread with which Go's runtime watches over the others looks each 20 microseconds some fifty times, which takes 5 milliseconds here, and then ever more seldom: that
 // is a quarter of the processor time of these milliseconds, and half a hundredth of that of a program that goes on.
@@ -92,6 +110,10 @@ const (
 	settleTime = 8 * time.Millisecond
 )
 
+// passes is how many times all cases are measured, by a part of the runs each: with a new process of the other side, and with memory from the system anew on both. What memory
+// a process has may make it half as fast or twice as fast as the next one where it waits for memory, as long as it lives.
+const passes = 3
+
 func (o *options) measure() (rows []row, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.threads))
 	side, err := o.side()
@@ -99,71 +121,102 @@ func (o *options) measure() (rows []row, err error) {
 		return nil, err
 	}
 	defer side.end()
+	var all []*caseRuns
+	n := min(passes, o.runs)
+	for pass := range n {
+		if all, err = o.pass(side, all, o.runs*pass/n, o.runs*(pass+1)/n); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range all {
+		r := c.row(o.threads)
+		if c.whole() {
+			if err := o.measurePeaks(&r, side); err != nil {
+				return rows, fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// caseRuns are the runs of a case so far, on both sides.
+type caseRuns struct {
+	workload
+	our, their []times
+}
+
+// pass measures runs from..to-1 of all cases.
+func (o *options) pass(side otherSide, all []*caseRuns, from, to int) ([]*caseRuns, error) {
 	var peer *process
 	if side.start != nil {
+		var err error
 		if peer, err = side.start(); err != nil {
 			return nil, err
 		}
 		defer peer.end()
 	}
-	err = harness.On("host", func(e tensor.Exec, _ device.Spec) error {
+	if from == 0 {
 		for _, w := range cases() {
-			if !o.only.MatchString(w.name) || peer != nil && !peer.has(w.name) {
-				continue
+			if o.only.MatchString(w.name) && (peer == nil || peer.has(w.name)) {
+				all = append(all, &caseRuns{workload: w})
 			}
-			r, err := o.measureCase(w, &scene{Exec: e}, peer)
-			if err == nil && w.whole() {
-				err = o.measurePeaks(&r, side)
+		}
+	}
+	return all, harness.On("host", func(e tensor.Exec, _ device.Spec) error {
+		for _, c := range all {
+			if err := c.measure(&scene{Exec: e}, peer, from, to); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			rows = append(rows, r)
 		}
 		return nil
 	})
-	return rows, err
 }
 
-// measureCase measures one case: in turn a run here and one of the other side.
-func (o *options) measureCase(w workload, s *scene, peer *process) (row, error) {
-	r := row{Case: w.name, Threads: o.threads}
+// measure measures runs from..to-1: in turn one here and one of the other side.
+func (c *caseRuns) measure(s *scene, peer *process, from, to int) error {
 	defer s.end()
-	call, err := w.start(s)
+	call, err := c.start(s)
 	if err != nil {
-		return r, err
+		return err
 	}
 	if err = settle(call); err != nil {
-		return r, err
+		return err
 	}
 	one, err := timed(call, 1)
 	if err != nil {
-		return r, err
+		return err
 	}
 	n := max(1, int(runTime.Seconds()/one.Wall))
 	before := beforeRun(one.Wall)
-	var our, their []times
-	cpus := places(o.threads)
-	for i := range o.runs {
+	cpus := places()
+	for i := from; i < to; i++ {
 		t, err := runHere(call, n, before, cpus, i)
 		if err != nil {
-			return r, err
+			return err
 		}
-		our = append(our, t)
+		c.our = append(c.our, t)
 		if peer != nil {
-			if t, err = peer.run(w.name, n, before, cpus, i); err != nil {
-				return r, err
+			if t, err = peer.run(c.name, n, before, cpus, i); err != nil {
+				return err
 			}
-			their = append(their, t)
+			c.their = append(c.their, t)
 		}
 	}
-	ours, theirs := best(our), best(their)
-	per := 1e9 / float64(max(1, w.elements))
-	r.Cistern, r.Peer = ours.Processor*per, theirs.Processor*per
-	if peer != nil {
+	return nil
+}
+
+// row is what the runs say.
+func (c *caseRuns) row(threads int) row {
+	ours, theirs := best(c.our), best(c.their)
+	per := 1e9 / float64(max(1, c.elements))
+	r := row{Case: c.name, Threads: threads, Cistern: ours.Processor * per, Peer: theirs.Processor * per}
+	if len(c.their) != 0 {
+		our, their := median(c.our), median(c.their)
 		r.Ratio, r.RatioWall = theirs.Processor/ours.Processor, theirs.Wall/ours.Wall
+		r.MedianRatio, r.MedianRatioWall = their.Processor/our.Processor, their.Wall/our.Wall
 	}
-	return r, nil
+	return r
 }
 
 // beforeRun is how many calls go before a run that do not count, of a call that takes so many seconds: none where a call is long beside settleTime.
@@ -216,9 +269,9 @@ func write(w io.Writer, rows []row) error {
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	err := harness.Table(w, func(w io.Writer) {
-		fmt.Fprint(w, "case\tthreads\tcistern_ns\tpeer_ns\tratio\tratio_wall\t\n")
+		fmt.Fprint(w, "case\tthreads\tcistern_ns\tpeer_ns\tratio\tratio_wall\tmedian\tmedian_wall\t\n")
 		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.2f\t%.2f\t\n", r.Case, r.Threads, r.Cistern, r.Peer, r.Ratio, r.RatioWall)
+			fmt.Fprintf(w, "%s\t%d\t%.3f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.Case, r.Threads, r.Cistern, r.Peer, r.Ratio, r.RatioWall, r.MedianRatio, r.MedianRatioWall)
 		}
 	})
 	rows = slices.DeleteFunc(rows, func(r row) bool { return r.CisternPeak == 0 })

@@ -8,13 +8,13 @@ import (
 
 // Processors of one machine differ, for a hundred milliseconds or for good: in a virtual machine one may share its core with somebody else's load, and small
 // operations take twice as long there. A thread stays on its processor when nothing drives it away, so that all runs of one side could be on the slow one. Runs
-// therefore begin on each processor in turn, those of both sides on the same. Runs of several threads begin where they are: a thread that is moved to another's
-// processor may stay there with it for the whole run.
+// therefore begin on each processor in turn, those of both sides on the same. So do those of several threads: left
+// alone, they may stay on one processor together in all runs.
 
-// places are the processors that runs of so many threads begin on, none where there is no choice.
-func places(threads int) (cpus []int) {
+// places are the processors that this process may use, none where there is no choice.
+func places() (cpus []int) {
 	var all unix.CPUSet
-	if threads > 1 || unix.SchedGetaffinity(0, &all) != nil {
+	if unix.SchedGetaffinity(0, &all) != nil {
 		return nil
 	}
 	for i := range 64 * len(all) {

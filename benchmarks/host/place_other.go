@@ -6,7 +6,7 @@ import "os"
 
 // Where the system does not let a program choose its processor, runs begin where they are.
 
-func places(int) []int { return nil }
+func places() []int { return nil }
 
 func begin([]int, int) error                 { return nil }
 func holdPeer(*os.Process, []int, int) error { return nil }
