@@ -14,6 +14,8 @@ TEXT ·moveRowsAVX2(SB), NOSPLIT, $0-48
 	SUBQ $96, R10 // beyond this, no four vectors are left
 
 row:
+	PREFETCHT0 (SI)(BX*8) // rows that are a page apart, of which the processor foresees none
+	PREFETCHT0 64(SI)(BX*8)
 	XORQ R9, R9
 	CMPQ R9, R10
 	JGE  rest
