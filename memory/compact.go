@@ -41,6 +41,11 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	if gone := before - uint64(a.dev.ReservedBytes.All.Current); err == nil && gone < excess && grown != nil {
 		err = a.trimBeyond(grown, r.size, excess-gone)
 	}
+	if gone := before - uint64(a.dev.ReservedBytes.All.Current); err == nil && gone < excess {
+		if b, err := a.adoptAbove(d, r, excess-gone); b != nil || err != nil {
+			return b, err
+		}
+	}
 	a.moves.moved(before - uint64(a.dev.ReservedBytes.All.Current))
 	return nil, err
 }

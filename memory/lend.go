@@ -144,14 +144,15 @@ func (p *stepProgram) borrows() bool {
 }
 
 // takeBackFor looks for a block for r in what a plan has borrowed, if the present step does not follow it, or if it says that the block stays: then it has no place for it, and new
-// memory would stay too. Caller holds a.mu and no shard.
+// memory would stay too. Where pages move it would not, and what stays in each step of a program, such as its batch, is as the one before: that takes nothing back. Caller holds a.mu and no shard.
 func (a *Caching) takeBackFor(r *request) (*block, error) {
 	sh := r.shard
 	if sh.steps == nil {
 		return nil, nil
 	}
 	sh.mu.Lock()
-	idle := (sh.steps.unfollowed() || r.answer.outlives) && len(sh.steps.lent) != 0
+	replaced := r.policy.compaction != 0 && r.policy.expandable && sh.steps.program != nil && sh.steps.program.proven
+	idle := (sh.steps.unfollowed() || r.answer.outlives && !replaced) && len(sh.steps.lent) != 0
 	sh.mu.Unlock()
 	if !idle || a.beyond(r) {
 		return nil, nil

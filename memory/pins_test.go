@@ -6,9 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a step keeps for once, and had from a gap of the arena, is in the way of those that follow, until they are placed around it; and again when it is gone.
+// What a step keeps for once, and had from a gap of the arena, is in the way of those that follow, until they are placed around it; and again when it is gone. Where pages move, the arena becomes
+// segments then, and there is a new one.
 func TestPlan_PlacesAroundWhatStaysInTheArena(t *testing.T) {
-	r := newTurns(t)
+	r := newTurnsWith(t, "expandable_segments:True")
 	ops := all(0, 8, 30, 14, 6, 22, 8, 40, 3)
 	for range 6 {
 		r.step(ops)

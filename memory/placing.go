@@ -22,7 +22,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	a.behalf = site
 	st := sh.steps
 	sh.mu.Lock()
-	st.outlived()
+	st.outlived(func() map[uint64]int { return a.inUseBefore(sh) })
 	sh.mu.Unlock()
 	before, held, page := a.without()+leastOver, a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()

@@ -18,7 +18,11 @@ type turns struct {
 }
 
 func newTurns(t *testing.T) *turns {
-	r := &turns{rig: newRig(t, 4096*mib, "expandable_segments:True,expandable_segments_compaction:1.02")}
+	return newTurnsWith(t, "expandable_segments:True,expandable_segments_compaction:1.02")
+}
+
+func newTurnsWith(t *testing.T, conf string) *turns {
+	r := &turns{rig: newRig(t, 4096*mib, conf)}
 	var err error
 	r.plan, err = r.a.NewPlan(PlanWait(longWait))
 	require.NoError(t, err)

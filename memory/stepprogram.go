@@ -219,16 +219,17 @@ func (b *brief) again(end, n int32) bool {
 }
 
 // outlived looks at what the step before left, now that the next one begins to work. merge has taken all that was in use at its end for
-// gradients that go with the next step; what is in use still is something else. Many in a row are states that an optimizer has made, once. A few at
-// the end are the batch of the next step, which has memory all the time. Others are gradients that are kept and added
-// to: those that follow in their place are given back at once.
-func (st *steps) outlived() {
+// gradients that go with the next step; what is in use still is something else. Many in a row are states that an optimizer has made, once. A few at the end are
+// the batch of the next step, which has memory all the time. Those of the sizes of parameters are gradients that are kept and added to: those that follow in their place are given back at once.
+// Others are what variables of a loop hold until they are set anew, such as a batch, a loss and what it was computed of: how long those that follow live is not known.
+func (st *steps) outlived(before func() map[uint64]int) {
 	p := st.last.program
 	if p == nil || p.slots != nil || p.proven {
 		return
 	}
 	n := len(p.sizes)
 	kept := func(i int) bool { return i < n && st.last.entries[i].end == 0 && !p.stays[i] && int(p.ends[i]) == n }
+	var alone []int
 	for i := 0; i < n; i++ {
 		from := i
 		for kept(i) {
@@ -242,10 +243,38 @@ func (st *steps) outlived() {
 			case i == n:
 				p.stays[k] = true
 			default:
-				p.ends[k] = int32(min(k+briefly, n))
+				alone = append(alone, k)
 			}
 		}
 	}
+	if len(alone) == 0 {
+		return
+	}
+	parameters := before()
+	for _, k := range slices.Backward(alone) { // of as many as there are parameters the last ones
+		if parameters[p.sizes[k]] == 0 {
+			continue
+		}
+		parameters[p.sizes[k]]--
+		p.ends[k] = int32(min(k+briefly, n))
+	}
+}
+
+// inUseBefore is how many blocks of each size are in use from before the step that is over. Caller holds a.mu and the shard.
+func (a *Caching) inUseBefore(sh *shard) map[uint64]int {
+	sizes := map[uint64]int{}
+	p := a.policy.Load()
+	for _, seg := range a.segments {
+		if seg.shard != sh {
+			continue
+		}
+		for b := seg.head; b != nil; b = b.next {
+			if b.state == stateAllocated && (b.entry == 0 || sh.steps.epoch-b.step > 1) {
+				sizes[p.blockSize(b.requested)]++
+			}
+		}
+	}
+	return sizes
 }
 
 // briefly is how long a block is taken to live of which nothing is known but that it goes soon, in requests.
