@@ -50,8 +50,8 @@ type gemm[T float] struct {
 	alpha    T
 	dst      target
 	serial   bool
-	pairs    bool // steps are pairs of bfloat16: gemmpairs.go
-	fine     bool // blocks of few results are cut into narrower tasks: for operands that are dear to pack
+	pairs    *pairLoops // of steps that are pairs of half precision: gemmpairs.go
+	fine     bool       // blocks of few results are cut into narrower tasks: for operands that are dear to pack
 
 	kernel           *microkernel[T] // the one for this product
 	direct           bool            // sums on the way stand in dst itself
@@ -75,7 +75,7 @@ func (g *gemm[T]) multiply() {
 		for g.j = 0; g.j < g.n; g.j += blockN {
 			g.bm, g.bn = min(blockM, g.m-g.i), min(blockN, g.n-g.j)
 			g.left, g.right = cut{count: g.bm, width: g.kernel.mr}, cut{count: g.bn, width: g.kernel.nr}
-			if g.access.direct || g.pairs { // there are loops that convert panels of full width only
+			if g.access.direct || g.pairs != nil { // there are loops that convert panels of full width only
 				g.left = g.kernel.cut(g.bm)
 			}
 			g.multiplyBlock()

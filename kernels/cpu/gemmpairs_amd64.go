@@ -33,13 +33,19 @@ func tile7x32BF16(k int, a, b, c *float32, ld int, alpha float32, add bool)
 //go:noescape
 func pairRowsAVX512(count int, dst *float32, width int, src *uint16, ld, n int)
 
-func init() {
-	if !cpu.X86.HasAVX512BF16 || !wideVectors() {
+func init() { setPairs() }
+
+// setPairs sets the kernels for pairs. Those of float32, which pack them, are set by then: files are in order.
+func setPairs() {
+	if !wideVectors() {
 		return
 	}
-	tile := microkernel[float32]{"14x32 AVX512-BF16", 14, 32, tile14x32BF16, []tileLoop[float32]{
-		tile13x32BF16, tile12x32BF16, tile11x32BF16, tile10x32BF16, tile9x32BF16, tile8x32BF16, tile7x32BF16,
-	}}
-	pack := kernels32.pack // those of float32 are set by then: files are in order
-	pairKernels, pairRows = &matMulKernels[float32]{wide: tile, narrow: tile, pack: pack}, pairRowsAVX512
+	pairRows = pairRowsAVX512
+	if cpu.X86.HasAVX512BF16 {
+		tile := microkernel[float32]{"14x32 AVX512-BF16", 14, 32, tile14x32BF16, []tileLoop[float32]{
+			tile13x32BF16, tile12x32BF16, tile11x32BF16, tile10x32BF16, tile9x32BF16, tile8x32BF16, tile7x32BF16,
+		}}
+		pairKernels[brainHalf] = &pairLoops{matMulKernels[float32]{wide: tile, narrow: tile, pack: kernels32.pack}, false}
+	}
+	setTiles()
 }

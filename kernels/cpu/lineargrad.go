@@ -10,7 +10,7 @@ import (
 
 // linearWeightGradRow makes the row of LinearWeightGrad from those of the product, the sum and the conversion. Half types go through float32
 // some rows at a time, of which the product adds one after the other to the result: so nothing is rounded in between, and what is
-// converted is still in the cache when it is multiplied. Where the processor multiplies pairs of bfloat16 nothing is converted.
+// converted is still in the cache when it is multiplied. Where the processor multiplies pairs of the type nothing is converted.
 func linearWeightGradRow(all []op.Row) op.Row {
 	var rows [op.Count]funcs
 	for _, r := range all {
@@ -65,7 +65,7 @@ func (g *linearWeightGrads) product(c *op.Call, w *linearWeightGrad) error {
 		}
 		return g.add(c, w, &a, &b, 0)
 	}
-	if a.DType == dtype.BFloat16 && c.Out[0].DType == dtype.Float32 && g.pairs(c) {
+	if c.Out[0].DType == dtype.Float32 && g.pairs(c) {
 		return nil
 	}
 	for first := 0; first < rows; first += wideRows {
@@ -85,11 +85,11 @@ func (g *linearWeightGrads) product(c *op.Call, w *linearWeightGrad) error {
 	return nil
 }
 
-// pairs computes the product from bfloat16 at once, if the processor has instructions for it.
+// pairs computes the product from half precision at once, if the processor has instructions for it.
 func (g *linearWeightGrads) pairs(c *op.Call) bool {
 	matrixOf := func(v *op.View) matrix { return matrix{v.Ptr, v.Strides[0], v.Strides[1]} }
 	a, b, dst := &c.In[0], &c.In[1], &c.Out[0]
-	return b.DType == dtype.BFloat16 && multiplyPairs(&product[float32]{
+	return a.DType == b.DType && multiplyPairs(halfOf(a.DType), &product[float32]{
 		m: a.Shape[1], n: b.Shape[1], k: a.Shape[0], alpha: 1, dst: matrixOf(dst), a: matrixOf(a).transposed(), b: matrixOf(b),
 	})
 }

@@ -13,15 +13,18 @@ func newMatGemm[T float](l accessor[T]) *matGemm[T] {
 }
 
 func (g *matGemm[T]) multiply(p *product[T], serial bool) {
-	g.compute(p, serial, g.access.half == brainHalf && arePairs(p))
+	g.compute(p, serial, pairsOf(g.access.half, p))
 }
 
-// compute computes p, of pairs of bfloat16 if it is said so.
-func (g *matGemm[T]) compute(p *product[T], serial, pairs bool) {
+// compute computes p, by pairs if there are loops for them.
+func (g *matGemm[T]) compute(p *product[T], serial bool, pairs *pairLoops) {
 	g.product, g.serial = *p, serial
 	g.m, g.n, g.k, g.alpha = p.m, p.n, p.k, p.alpha
-	if g.all, g.pairs = matMulKernelsOf[T](), pairs; pairs {
-		g.all, g.k = any(pairKernels).(*matMulKernels[T]), p.k/2
+	if g.all, g.pairs = matMulKernelsOf[T](), pairs; pairs != nil {
+		g.all, g.k = any(&pairs.matMulKernels).(*matMulKernels[T]), p.k/2
+		if pairs.tiles {
+			g.k = panels(g.k, packSteps) * packSteps
+		}
 	}
 	g.dst = target{ptr: p.dst.ptr, row: p.dst.row, grid: grid{1, 1, p.n}, stride: [3]int{2: p.dst.step}}
 	g.gemm.multiply()
@@ -46,8 +49,8 @@ func (g *matGemm[T]) begin(dst []T, row, column int) {
 // slices are the steps of a and of b in work, from the block's first row and column on; both have rows of steps.
 func (g *matGemm[T]) slices() (a, b matrix) {
 	l, size := g.l, g.access.size
-	if g.pairs {
-		l, size = 2*l, brainSize
+	if g.pairs != nil {
+		l, size = 2*l, halfSize
 	}
 	return g.product.a.at(g.i, l, size), g.product.b.at(l, g.j, size).transposed()
 }
@@ -62,17 +65,18 @@ func (g *matGemm[T]) pack(lo, hi int, s *scratch) {
 	jobsA := packJobs(&a, &g.left, g.bk)
 	for ; lo < hi; lo++ {
 		if lo < jobsA {
-			g.packOne(g.packedA, a, lo, &g.left, s)
+			g.packOne(g.packedA, a, lo, &g.left, true, s)
 		} else {
-			g.packOne(g.packedB, b, lo-jobsA, &g.right, s)
+			g.packOne(g.packedB, b, lo-jobsA, &g.right, false, s)
 		}
 	}
 }
 
-func (g *matGemm[T]) packOne(dst []T, a matrix, job int, rows *cut, s *scratch) {
-	if g.pairs {
-		packPairs(any(dst).([]float32), a, job, rows, g.bk, s)
-	} else {
+func (g *matGemm[T]) packOne(dst []T, a matrix, job int, rows *cut, left bool, s *scratch) {
+	if g.pairs == nil {
 		pack(&g.access, dst, a, job, rows, g.bk, &g.all.pack, s)
+		return
 	}
+	j := pairJob{loops: g.pairs, left: left, rows: rows, job: job, k: g.bk, there: min(g.bk, g.product.k/2-g.l)}
+	j.run(any(dst).([]float32), a, s)
 }

@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/cistern-ml/cistern/device/dtype"
+
 // packHalf is packKernels for elements of half precision that are packed as float32: each is nil where the processor has no instructions for it.
 type packHalf struct {
 	four packFourHalf
@@ -19,6 +21,17 @@ const (
 	float16Half half = iota + 1
 	brainHalf
 )
+
+// halfOf is the type of half precision of a data type.
+func halfOf(d dtype.DType) half {
+	switch d {
+	case dtype.Float16:
+		return float16Half
+	case dtype.BFloat16:
+		return brainHalf
+	}
+	return 0
+}
 
 var packHalves [brainHalf + 1]packHalf
 
