@@ -111,7 +111,7 @@ func (a *Caching) growArena(sh *shard, end, size uint64) error {
 	if err := a.makeRoom(sh, need, size, mapped == 0); err != nil {
 		return err
 	}
-	if !a.mayReserve(need) {
+	if !a.mayReserve(need) || a.aboveAstray(sh, need, size) {
 		return nil
 	}
 	// The shard need not be locked for the call: nobody has these addresses.
@@ -127,6 +127,20 @@ func (a *Caching) growArena(sh *shard, end, size uint64) error {
 	a.dev.NumDeviceAlloc++
 	a.bookArena(sh, mapped, end, journal.SegmentMap)
 	return nil
+}
+
+// aboveAstray reports whether more is reserved than with compaction there should be if an arena grows by need bytes, for a block of size, in a step of which much was not as expected: then the
+// request is the caching allocator's, which takes what the plan does not use. Caller holds a.mu and no shard.
+func (a *Caching) aboveAstray(sh *shard, need, size uint64) bool {
+	p := a.policy.Load()
+	if p.compaction == 0 || !p.expandable || a.above(p, need, size) == 0 {
+		return false
+	}
+	sh.mu.Lock()
+	astray := (sh.steps.missed+sh.steps.refused)*trust > sh.steps.next
+	sh.mu.Unlock()
+	page := movingPage(a.driver.(VirtualDriver))
+	return astray && (need > roundUp(size, page)+page || a.unusedByPlan(sh) >= page)
 }
 
 // gapFor finds a place for a block that the plan has not made for it, in the arena and in what is borrowed, before the driver is asked for more: a step
