@@ -44,6 +44,7 @@ type Caching struct {
 	registrations uint64     // the next segment's number: never used twice, so that "older" is a comparison
 	underway      uint64     // bytes being asked of the driver without the lock
 	moves         moveBudget // of compaction
+	peakBefore    uint64     // the most that was allocated at once before the peaks were last reset
 	dev           Stats      // what moves under mu: segments, reserved bytes, calls. The rest is in the shards
 	gone          tallies    // what shards counted that no longer exist
 	pools         []*Pool    // private pools that are alive or still hold segments, by id

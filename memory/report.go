@@ -39,7 +39,8 @@ func (a *Caching) Stats() Stats {
 	return s
 }
 
-// ResetPeakStats sets every Peak to its Current.
+// ResetPeakStats sets every Peak to its Current. The bound of compaction goes by the most that was allocated since the last call but one, so that it may be called in each step; to lower the bound
+// after a part of a program that needed more, call it twice.
 func (a *Caching) ResetPeakStats() {
 	if a.absent() {
 		return
@@ -50,6 +51,7 @@ func (a *Caching) ResetPeakStats() {
 	defer a.peaks.mu.Unlock()
 	shards := a.lockShards()
 	defer unlockShards(shards)
+	a.peakBefore = a.peakOf(shards)
 	a.resetPeaksLocked(shards)
 	a.oversize.mu.Lock()
 	defer a.oversize.mu.Unlock()

@@ -193,12 +193,18 @@ func (a *Caching) settlePeaks(sh *shard) {
 	unlockShards(shards)
 }
 
-// allocatedPeak is the most that was allocated at once, since the peaks were last reset. Caller holds a.mu and no shard.
+// allocatedPeak is the most that was allocated at once since the peaks were reset the last time but one: a program may do that in each step, to see that of each, and would have a bound
+// of what it keeps from one to the next. Caller holds a.mu and no shard.
 func (a *Caching) allocatedPeak() uint64 {
 	a.peaks.mu.Lock()
 	defer a.peaks.mu.Unlock()
 	shards := a.lockShards()
 	defer unlockShards(shards)
+	return max(a.peakBefore, a.peakOf(shards))
+}
+
+// peakOf is the most that was allocated at once since the peaks were reset. Callers hold peaks.mu and all shards.
+func (a *Caching) peakOf(shards []*shard) uint64 {
 	if len(shards) > 0 {
 		a.settleLocked(shards, shards[0], ofAll<<hotAllocatedBytes)
 	}
