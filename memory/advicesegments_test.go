@@ -16,7 +16,7 @@ func TestAdvice_OfASegmentThatIsTooLarge(t *testing.T) {
 		r := newRig(t, capacity, "")
 		oom := requireOOM(t, r.try(3*mib/2, 0), ErrDeviceFull)
 		require.ErrorContains(t, oom, "Tried to allocate 20.00 MiB. ")
-		require.ErrorContains(t, oom, "The request is for 1.50 MiB, which takes a segment of that size. ")
+		require.ErrorContains(t, oom, "The request is for 1.50 MiB, which takes a segment of 20.00 MiB. ")
 		require.Equal(t, hint, oom.Hint)
 		c := r.a.Config()
 		c.LargeSegmentBytes = 11 * mib
@@ -74,7 +74,7 @@ func TestAdvice_OfPoolsThatDoNotSplit(t *testing.T) {
 	_, err := p.Alloc(2*mib, r.stream(0))
 	oom := requireOOM(t, err, ErrDeviceFull)
 	require.Contains(t, oom.Hint, "Pools with PoolNoSplit hand out whole segments: theirs of 100.00 MiB are for 10.00 MiB that was asked for.")
-	require.ErrorContains(t, err, "The request is for 2.00 MiB, which takes a segment of that size.")
+	require.ErrorContains(t, err, "The request is for 2.00 MiB, which takes a segment of 20.00 MiB.")
 }
 
 // A limit is the least for one request: who holds the most is named with it.

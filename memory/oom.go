@@ -69,7 +69,7 @@ func (e *OOMError) Error() string {
 		fmt.Fprintf(&s, "%s is in use outside this allocator. ", text.Bytes(other-e.Reserved))
 	}
 	if e.Tried/2 >= e.Requested {
-		fmt.Fprintf(&s, "The request is for %s, which takes a segment of that size. ", text.Bytes(e.Requested))
+		fmt.Fprintf(&s, "The request is for %s, which takes a segment of %s. ", text.Bytes(e.Requested), text.Bytes(e.Tried))
 	}
 	if e.Pages != 0 && e.Pages != e.Tried {
 		fmt.Fprintf(&s, "In whole pages it takes %s. ", text.Bytes(e.Pages))

@@ -43,7 +43,7 @@ func PlanWait(d time.Duration) PlanOption { return func(p *Plan) { p.wait = max(
 //
 // Bound and Size are the most that one of the last 16 steps has. Of a step they are sums over the streams on which it was served: Bound of what each of them has alive
 // at once in planned blocks. Streams that are at their fullest at different times of a step have less alive together. Arena is the sum over all streams. It is
-// more than Size where memory is kept for steps that come more seldom.
+// more than Size where memory is kept for steps that come more seldom. Both are less than Bound where blocks lie in what is free between those that stay.
 type PlanStats struct {
 	Steps    int    // that were begun
 	Aside    int    // those of them for which the plan stood aside: with compaction, where the ones before went no way that can be learned

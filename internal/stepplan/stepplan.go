@@ -23,7 +23,7 @@ const Settings = "expandable_segments:True,expandable_segments_compaction:1.02"
 func Begin(a memory.Allocator) (*memory.Plan, error) {
 	c, ok := a.(*memory.Caching)
 	if !ok {
-		return nil, fmt.Errorf("-plan: %T, the allocator of %s, makes no plans: the environment asks for it", a, a.Device())
+		return nil, fmt.Errorf("-plan: the allocator of %s is a %T, which makes no plans: CISTERN_NO_MEMORY_CACHING, PYTORCH_NO_CUDA_MEMORY_CACHING or the setting backend:cudaMallocAsync asks for it", a.Device(), a)
 	}
 	if !given() {
 		config, err := memory.ParseConfig(Settings)
