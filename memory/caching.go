@@ -35,9 +35,10 @@ type Caching struct {
 
 	// Two ways from a stream to its shard, neither of which takes a lock. Most programs have a few streams with small numbers and
 	// no private pool: for them direct is an index and a comparison. All others are found by binary search.
-	direct [directBindings]atomic.Pointer[binding] // the default pools' shards, by their streams' keys; those that share a place are found by number
-	shards atomic.Pointer[[]*shard]                // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
-	routes atomic.Pointer[[]route]                 // requests that go to private pools, innermost last; replaced, never changed, under mu. Nil if none
+	direct   [directBindings]atomic.Pointer[binding] // the default pools' shards, by their streams' keys; those that share a place are found by number
+	shards   atomic.Pointer[[]*shard]                // all shards by pool and stream; replaced, never changed, under mu and peaks.mu
+	captures atomic.Int32                            // that CaptureGraph has begun
+	routes   atomic.Pointer[[]route]                 // requests that go to private pools, innermost last; replaced, never changed, under mu. Nil if none
 
 	mu            driverLock // segments, and everything that looks at several streams. Taken first
 	segments      []*segment // in no order: each knows its place. The order of PyTorch's walks is by registration (segment.reg)

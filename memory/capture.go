@@ -132,8 +132,10 @@ func (a *Caching) capture(g *Graph, s device.Capturer, work func() error, keep [
 		return err
 	}
 	id, open := s.CaptureID(), true
+	a.captures.Add(1)
 	end := func() (device.Graph, error) {
 		open = false
+		a.captures.Add(-1)
 		return s.EndCapture()
 	}
 	defer func() {
@@ -188,8 +190,11 @@ func closeCaptured(g interface{ Close() error }) error {
 	return g.Close()
 }
 
-// inCapture reports whether any stream of the device is being captured. Then the allocator waits for nothing.
+// inCapture reports whether any stream of the device is being captured: by the allocator, or as the driver knows. Then the allocator waits for nothing.
 func (a *Caching) inCapture() bool {
+	if a.captures.Load() != 0 {
+		return true
+	}
 	d, ok := a.driver.(interface{ Capturing() bool })
 	return ok && d.Capturing()
 }

@@ -79,7 +79,7 @@ func (a *Caching) lastStep(s device.Stream) (*stepProgram, error) {
 
 // copy is a program with the same requests, to be placed and followed elsewhere.
 func (p *stepProgram) copy() *stepProgram {
-	return &stepProgram{sizes: slices.Clone(p.sizes), ends: slices.Clone(p.ends), stays: slices.Clone(p.stays), brief: make([]brief, len(p.sizes)), proven: true}
+	return &stepProgram{sizes: slices.Clone(p.sizes), ends: slices.Clone(p.ends), stays: slices.Clone(p.stays), brief: make([]brief, len(p.sizes)), seconds: make([]seconds, len(p.sizes)), proven: true}
 }
 
 // lendNew takes a block of a size out of a pool and lends it to the plan of a shard; nil if there is no memory. It is counted as free. Caller holds a.mu and no

@@ -209,3 +209,32 @@ func TestCaptureGraph_PlannedWhileTheDriverFails(t *testing.T) {
 	require.NoError(t, errors.Join(r.a.Free(out), plan.Close(), r.a.EmptyCache()))
 	require.Zero(t, r.a.Stats().ReservedBytes.All.Current)
 }
+
+// A step in which a block takes the place of an older one, as a variable of a loop does: in a capture, too.
+func TestCaptureGraph_OfAPlannedStepWithABlockThatStays(t *testing.T) {
+	r := newCaptureRig(t, "expandable_segments:True,expandable_segments_compaction:1.02")
+	out := r.take(4096, r.main)
+	var held memory.Block
+	step := func(value byte) error {
+		b, err := r.a.Alloc(3*mib, r.main)
+		if err != nil {
+			return err
+		}
+		if held != (memory.Block{}) {
+			err = r.a.Free(held)
+		}
+		held = b
+		return errors.Join(err, r.chain(r.main, out, value, chainSizes...))
+	}
+	plan, err := r.a.NewPlan()
+	require.NoError(t, err)
+	for range 6 {
+		require.NoError(t, plan.Step())
+		require.NoError(t, step(1))
+	}
+	g, err := r.a.CaptureGraph(r.main, func() error { return step(2) }, memory.CapturePlan())
+	require.NoError(t, err)
+	require.NoError(t, g.Replay(r.main))
+	require.NoError(t, errors.Join(r.a.Free(held), r.a.Free(out), g.Close(), plan.Close(), r.a.EmptyCache()))
+	require.Zero(t, r.a.Stats().ReservedBytes.All.Current)
+}
