@@ -111,7 +111,7 @@ func (a *Caching) growArena(sh *shard, end, size uint64) error {
 	if err := a.makeRoom(sh, need, size, mapped == 0); err != nil {
 		return err
 	}
-	if !a.mayReserve(need) || a.aboveAstray(sh, need, size) {
+	if !a.mayReserve(need) || a.growsTooFar(sh, need, size) {
 		return nil
 	}
 	// The shard need not be locked for the call: nobody has these addresses.
@@ -129,18 +129,25 @@ func (a *Caching) growArena(sh *shard, end, size uint64) error {
 	return nil
 }
 
-// aboveAstray reports whether more is reserved than with compaction there should be if an arena grows by need bytes, for a block of size, in a step of which much was not as expected: then the
-// request is the caching allocator's, which takes what the plan does not use. Caller holds a.mu and no shard.
-func (a *Caching) aboveAstray(sh *shard, need, size uint64) bool {
+// farAbove is how much more than the bound of compaction an arena may have mapped for a block near its end, as a part of the most that was in use: all pages up to the block are.
+const farAbove = 0.04
+
+// growsTooFar reports whether more is reserved than with compaction there should be if an arena grows by need bytes, for a block of size, and most of that is not for the block, or much in the step
+// was not as expected: then the request is the caching allocator's, which takes what the plan does not use. Caller holds a.mu and no shard.
+func (a *Caching) growsTooFar(sh *shard, need, size uint64) bool {
 	p := a.policy.Load()
 	if p.compaction == 0 || !p.expandable || a.above(p, need, size) == 0 {
 		return false
 	}
+	page := movingPage(a.driver.(VirtualDriver))
+	block := roundUp(size, page)
+	if need > 4*block+page && float64(a.allAbove(p, need, size)) > farAbove*float64(a.allocatedPeak()) {
+		return true
+	}
 	sh.mu.Lock()
 	astray := (sh.steps.missed+sh.steps.refused)*trust > sh.steps.next
 	sh.mu.Unlock()
-	page := movingPage(a.driver.(VirtualDriver))
-	return astray && (need > roundUp(size, page)+page || a.unusedByPlan(sh) >= page)
+	return astray && (need > block+page || a.unusedByPlan(sh) >= page)
 }
 
 // gapFor finds a place for a block that the plan has not made for it, in the arena and in what is borrowed, before the driver is asked for more: a step
