@@ -30,8 +30,9 @@ func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
 		require.NoError(t, err)
 		text := run.texts()[0]
 		require.Contains(t, text, "timeout")
-		require.Regexp(t, `mpi: rank [02]: Open: time limit exceeded: rank 1 \(MPI_Init_thread of .* has not returned within 1s on `+host+`, one of 3 ranks by (OMPI_COMM_WORLD_SIZE|PMI_SIZE): a rank has not come to Open, or is lost: `+
-			`of this machine's ranks, rank 1 \(process \d+\) has not loaded the library, as Open does; end the process`, text)
+		// On a busy machine another rank may not have come by then either.
+		require.Regexp(t, `mpi: rank [02]: Open: time limit exceeded:? (rank 1 )?\(MPI_Init_thread of .* has not returned within 1s on `+host+`, one of 3 ranks by (OMPI_COMM_WORLD_SIZE|PMI_SIZE): a rank has not come to Open, or is lost: `+
+			`of this machine's ranks, .*1 \(process \d+\).* (has|have) not loaded the library, as Open does; end the process`, text)
 		_, _ = run.wait(patient)
 	})
 }

@@ -73,7 +73,7 @@ func TestPlan_NeedsTheCache(t *testing.T) {
 	t.Setenv("CISTERN_NO_MEMORY_CACHING", "1")
 	s, err := On(sim.New(1<<30), 1)
 	require.NoError(t, err)
-	require.ErrorContains(t, s.BeginPlan(true), "-plan: *memory.Direct, the allocator of "+s.Device.ID().String()+", makes no plans")
+	require.ErrorContains(t, s.BeginPlan(true), "-plan: the allocator of "+s.Device.ID().String()+" is a *memory.Direct, which makes no plans")
 	require.NoError(t, s.Close(nil))
 }
 
