@@ -5,13 +5,13 @@
 // # What is measured
 //
 // Each case is one call, of the library and of PyTorch (torch_host.py has the same cases by the same names). The runs of both take turns, so
-// that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs begin
-// on each processor in turn, those of both sides on the same. All cases are measured three times, with a third of the runs
-// each and a new process of the peer, for the memory that a process happens to have makes it faster or slower. Of all runs the best counts. A figure is the processor time of the calls, of all
-// threads, over the elements of the case (or over the calls, of cases that have no elements), the lowest of those runs that take at most a
-// tenth longer on the clock than the best one; ratio is PyTorch's figure over ours, so that above 1 we are ahead, and ratio_wall is that of
-// the times on the clock; ratio_median and ratio_median_wall are those of the medians of all runs. With several threads a side that shares the work of small operations has more processor time for less time on the
-// clock.
+// that what else the machine does disturbs both alike. A run makes a few calls, after some that do not count; on Linux the runs begin on each
+// processor in turn, those of both sides on the same. All cases are measured three times, with a third of the runs each and a new process of
+// the peer, for the memory that a process happens to have makes it faster or slower. Of all runs the best counts. A figure is the processor
+// time of the calls, of all threads, over the elements of the case (or over the calls, of cases that have no elements), the lowest of those
+// runs that take at most a tenth longer on the clock than the best one; ratio is PyTorch's figure over ours, so that above 1 we are ahead,
+// and ratio_wall is that of the times on the clock; ratio_median and ratio_median_wall are those of the medians of all runs. With several
+// threads a side that shares the work of small operations has more processor time for less time on the clock.
 //
 // Of whole steps also the memory is measured: the most that a process has resident which takes six of them and does nothing else.
 //
@@ -21,8 +21,8 @@
 // With -divided whole steps run on one processor, with the work cut as for several: how much of them is in parallel sections, how many these are, and how many
 // times as fast the step could be at most on 2 processors and on 8, where none has more of them than pieces.
 //
-// -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio, ratio_wall, ratio_median and ratio_median_wall, and of steps cistern_rss_bytes and peer_rss_bytes. -plot draws
-// the ratios of all cases, those farthest behind first.
+// -json writes a list of objects with case, threads, cistern_ns, peer_ns, ratio, ratio_wall, ratio_median and ratio_median_wall, and of steps
+// cistern_rss_bytes and peer_rss_bytes. -plot draws the ratios of all cases, those farthest behind first.
 package main
 
 import (
