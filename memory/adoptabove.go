@@ -7,7 +7,7 @@ import "github.com/cistern-ml/cistern/device"
 //
 //	| held | not in use now ........ | held |      the end of an arena, which is all that it gives otherwise, is in use
 func (a *Caching) adoptAbove(d VirtualDriver, r *request, need uint64) (*block, error) {
-	if r.shard.pool != nil || a.beyond(r) || a.unusedByPlan(r.shard) < a.worthAdopting(r.shard, need, d) {
+	if r.shard.pool != nil || a.unusedByPlan(r.shard) < a.worthAdopting(r.shard, need, d) || a.beyond(r) {
 		return nil, nil
 	}
 	if err := a.adoptFrom(r.shard); err != nil {

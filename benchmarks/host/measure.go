@@ -123,21 +123,22 @@ func (o *options) measure() (rows []row, err error) {
 	defer side.end()
 	var all []*caseRuns
 	n := min(passes, o.runs)
-	for pass := range n {
-		if all, err = o.pass(side, all, o.runs*pass/n, o.runs*(pass+1)/n); err != nil {
-			return nil, err
-		}
+	for pass := 0; pass < n && err == nil; pass++ {
+		all, err = o.pass(side, all, o.runs*pass/n, o.runs*(pass+1)/n)
 	}
-	for _, c := range all {
+	for _, c := range all { // of what was measured before an error, too
+		if len(c.our) == 0 || side.start != nil && len(c.their) == 0 {
+			continue
+		}
 		r := c.row(o.threads)
-		if c.whole() {
-			if err := o.measurePeaks(&r, side); err != nil {
-				return rows, fmt.Errorf("%s: %w", c.name, err)
+		if c.whole() && err == nil {
+			if err = o.measurePeaks(&r, side); err != nil {
+				err = fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 		rows = append(rows, r)
 	}
-	return rows, nil
+	return rows, err
 }
 
 // caseRuns are the runs of a case so far, on both sides.
@@ -152,7 +153,7 @@ func (o *options) pass(side otherSide, all []*caseRuns, from, to int) ([]*caseRu
 	if side.start != nil {
 		var err error
 		if peer, err = side.start(); err != nil {
-			return nil, err
+			return all, err
 		}
 		defer peer.end()
 	}

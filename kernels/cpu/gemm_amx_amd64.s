@@ -78,8 +78,15 @@ GLOBL wholeTiles<>(SB), RODATA|NOPTR, $64
 	TILESTORED_3; \
 	TILERELEASE
 
-// SCALED writes the tiles by way of the stack: multiplied by alpha, and added to what is there if that is asked for.
-#define SCALED \
+// FINISH writes the tiles to c: as they are, or by way of the stack, multiplied by alpha and added to what is there if that is asked for.
+#define FINISH \
+	CMPB add+44(FP), $0; \
+	JNE  scaled; \
+	CMPL alpha+40(FP), $0x3f800000; \
+	JNE  scaled; \
+	STORE; \
+	RET; \
+scaled: \
 	MOVQ DI, DX; \
 	MOVQ R10, R12; \
 	LEAQ sums-4096(SP), DI; \
@@ -87,23 +94,23 @@ GLOBL wholeTiles<>(SB), RODATA|NOPTR, $64
 	STORE; \
 	VBROADCASTSS alpha+40(FP), Z31; \
 	MOVBLZX add+44(FP), AX; \
-	MOVQ $32, R13
-
-// ROW is one of these rows, and ADDED what is there added to it.
-#define ROW \
+	MOVQ $32, R13; \
+rows: \
 	VMULPS (DI), Z31, Z0; \
-	VMULPS 64(DI), Z31, Z1
-
-#define ADDED \
+	VMULPS 64(DI), Z31, Z1; \
+	TESTB AX, AX; \
+	JZ write; \
 	VADDPS (DX), Z0, Z0; \
-	VADDPS 64(DX), Z1, Z1
-
-#define WRITE \
+	VADDPS 64(DX), Z1, Z1; \
+write: \
 	VMOVUPS Z0, (DX); \
 	VMOVUPS Z1, 64(DX); \
 	ADDQ $128, DI; \
 	ADDQ R12, DX; \
-	DECQ R13
+	DECQ R13; \
+	JNZ rows; \
+	VZEROUPPER; \
+	RET
 
 // func tile32x32BF16AMX(k int, a, b, c *float32, ld int, alpha float32, add bool)
 TEXT ·tile32x32BF16AMX(SB), 0, $4096-45
@@ -117,28 +124,7 @@ steps:
 	TDPBF16PS_7_5_3
 	SUBQ $16, CX
 	JG   steps
-
-	CMPB add+44(FP), $0
-	JNE  scaled
-	CMPL alpha+40(FP), $0x3f800000
-	JNE  scaled
-	STORE
-	RET
-
-scaled:
-	SCALED
-
-rows:
-	ROW
-	TESTB AX, AX
-	JZ    write
-	ADDED
-
-write:
-	WRITE
-	JNZ rows
-	VZEROUPPER
-	RET
+	FINISH
 
 // func tile32x32FP16AMX(k int, a, b, c *float32, ld int, alpha float32, add bool)
 TEXT ·tile32x32FP16AMX(SB), 0, $4096-45
@@ -152,28 +138,7 @@ steps:
 	TDPFP16PS_7_5_3
 	SUBQ $16, CX
 	JG   steps
-
-	CMPB add+44(FP), $0
-	JNE  scaled
-	CMPL alpha+40(FP), $0x3f800000
-	JNE  scaled
-	STORE
-	RET
-
-scaled:
-	SCALED
-
-rows:
-	ROW
-	TESTB AX, AX
-	JZ    write
-	ADDED
-
-write:
-	WRITE
-	JNZ rows
-	VZEROUPPER
-	RET
+	FINISH
 
 // func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 TEXT ·cpuid(SB), NOSPLIT, $0-24

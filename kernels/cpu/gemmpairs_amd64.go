@@ -33,10 +33,8 @@ func tile7x32BF16(k int, a, b, c *float32, ld int, alpha float32, add bool)
 //go:noescape
 func pairRowsAVX512(count int, dst *float32, width int, src *uint16, ld, n int)
 
-func init() { setPairs() }
-
-// setPairs sets the kernels for pairs. Those of float32, which pack them, are set by then: files are in order.
-func setPairs() {
+// The kernels of float32, which pack pairs, are set by then: files are in order.
+func init() {
 	if !wideVectors() {
 		return
 	}
