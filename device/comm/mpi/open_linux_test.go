@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// mayCome is the file by which a test lets a late rank come to Open.
+const mayCome = "may-come"
+
 // texts are the errors of all ranks, also of those that have no number.
 func (r *launched) texts() (all []string) {
 	files, err := filepath.Glob(filepath.Join(r.folder, "*.json"))
@@ -33,6 +36,8 @@ func TestOpen_WaitsWithinTheTimeLimit(t *testing.T) {
 		// On a busy machine another rank may not have come by then either.
 		require.Regexp(t, `mpi: rank [02]: Open: time limit exceeded:? (rank 1 )?\(MPI_Init_thread of .* has not returned within 1s on `+host+`, one of 3 ranks by (OMPI_COMM_WORLD_SIZE|PMI_SIZE): a rank has not come to Open, or is lost: `+
 			`of this machine's ranks, .*1 \(process \d+\).* (has|have) not loaded the library, as Open does; end the process`, text)
+		// Not before: the other rank, which gives up a moment later, would find that the late one has come, and that it is the first which is gone.
+		require.NoError(t, os.WriteFile(filepath.Join(run.folder, mayCome), nil, 0o600))
 		_, _ = run.wait(patient)
 	})
 }
