@@ -19,11 +19,11 @@ func (a *Caching) adopt() (bool, error) {
 	some := false
 	var errs []error
 	for _, sh := range *a.shards.Load() {
-		if sh.steps == nil || sh.pool != nil || sh.steps.arena.mapped == 0 && len(sh.steps.lent) == 0 {
+		if sh.steps == nil || sh.pool != nil || sh.steps.arena.memory.bytes == 0 && len(sh.steps.lent) == 0 {
 			continue
 		}
 		some = true
-		errs = append(errs, a.adoptFrom(sh))
+		errs = append(errs, a.adoptFrom(sh, true))
 	}
 	if some {
 		errs = append(errs, a.releaseBeside())
@@ -31,8 +31,8 @@ func (a *Caching) adopt() (bool, error) {
 	return some, errors.Join(errs...)
 }
 
-// adoptFrom is adopt for the plan of a stream. Of what is stitched together in use the pages stay in which blocks are, and those between.
-func (a *Caching) adoptFrom(sh *shard) error {
+// adoptFrom is adopt for the plan of a stream, which waits some steps if it is to, before it has new places. Of what is stitched together in use the pages stay in which blocks are, and those between.
+func (a *Caching) adoptFrom(sh *shard, waits bool) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
@@ -48,7 +48,7 @@ func (a *Caching) adoptFrom(sh *shard) error {
 			err = errors.Join(err, a.shorten(sh, s, live))
 		}
 	}
-	if st.arena.mapped != 0 {
+	if st.arena.memory.bytes != 0 {
 		a.adoptArena(sh, live)
 	}
 	var kept []*block
@@ -66,24 +66,35 @@ func (a *Caching) adoptFrom(sh *shard) error {
 	st.lent = kept
 	st.left = slices.DeleteFunc(st.left, func(b *block) bool { return b.slot == nil })
 	st.forgetPlaces()
-	st.adopted.again(true)
+	if waits {
+		st.adopted.again(true)
+	}
 	return err
 }
 
 // adoptArena makes the arena of a shard a segment. Caller holds a.mu and the shard.
 func (a *Caching) adoptArena(sh *shard, live []*block) {
-	seg, mapped := sh.steps.arena.seg, sh.steps.arena.mapped
+	seg, parts := sh.steps.arena.seg, sh.steps.arena.memory.list
 	sh.steps.arena = arena{}
 	seg.place = len(a.segments)
 	a.segments = append(a.segments, seg)
 	var last *block
-	free := sh.adoptPieces(seg, seg.ptr, mapped, live, nil, &last)
-	seg.head = first(last)
-	if rest := seg.size - mapped; rest != 0 { // of a range of addresses
-		b := sh.pieceOf(seg, seg.ptr.Add(mapped), rest)
-		b.link(&last)
-		sh.unmap(b)
+	var free []*block
+	at := uint64(0)
+	unmapped := func(to uint64) { // of a range of addresses
+		if at < to {
+			b := sh.pieceOf(seg, seg.ptr.Add(at), to-at)
+			b.link(&last)
+			sh.unmap(b)
+		}
 	}
+	for _, r := range parts {
+		unmapped(r.from)
+		free = append(free, sh.adoptPieces(seg, seg.ptr.Add(r.from), r.size(), live, nil, &last)...)
+		at = r.to
+	}
+	unmapped(seg.size)
+	seg.head = first(last)
 	if seg.vm == nil {
 		a.dev.Segment.All.increase(1)
 		a.dev.Segment.pool(seg.kind).increase(1)

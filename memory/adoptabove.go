@@ -1,16 +1,16 @@
 package memory
 
-import "github.com/cistern-ml/cistern/device"
-
 // adoptAbove is for a request for which need bytes more are reserved than compaction allows, although all caches have given what they have: pages between the blocks of a plan that are in use
 // serve it. The plan of r's stream gives up its places, which the next steps get anew. The block is in no index, and nil if pages are to be mapped for r. Caller holds a.mu and no shard.
 //
 //	| held | not in use now ........ | held |      the end of an arena, which is all that it gives otherwise, is in use
 func (a *Caching) adoptAbove(d VirtualDriver, r *request, need uint64) (*block, error) {
-	if r.shard.pool != nil || a.unusedByPlan(r.shard) < a.worthAdopting(r.shard, need, d) || a.beyond(r) {
+	if r.shard.pool != nil || a.unusedByPlan(r.shard) < a.worthAdopting(r.shard, need) || a.beyond(r) {
 		return nil, nil
 	}
-	if err := a.adoptFrom(r.shard); err != nil {
+	// What comes after a step that went another way is not like it, and a program of one step not like that.
+	waits := r.shard.goesBy(func(st *steps) bool { return !st.strayed() && st.program.proven })
+	if err := a.adoptFrom(r.shard, waits); err != nil {
 		return nil, err
 	}
 	if b := r.search(); b != nil {
@@ -20,18 +20,22 @@ func (a *Caching) adoptAbove(d VirtualDriver, r *request, need uint64) (*block, 
 	return nil, a.returnPages(a.donorsFor(grown, r), nil, a.affordable(r.policy, a.excess(d, r), movingPage(d)))
 }
 
-// worthAdopting is how much a plan must have that is not in use, so that it gives up its places for need bytes: anything in a step that does not go by them any more. Caller holds a.mu and no
-// shard.
-func (a *Caching) worthAdopting(sh *shard, need uint64, d VirtualDriver) uint64 {
+// worthAdopting is how much a plan must have that is not in use, so that it gives up its places for need bytes. In a step that does not go by them any more it always does: between its blocks are
+// gaps that are too small to be whole pages. Caller holds a.mu and no shard.
+func (a *Caching) worthAdopting(sh *shard, need uint64) uint64 {
 	if sh.steps == nil {
 		return unlimited
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.steps.program == nil || sh.steps.strayed() {
-		return min(need, movingPage(d))
+	st := sh.steps
+	switch {
+	case st.arena.memory.bytes == 0 && len(st.lent) == 0:
+		return unlimited
+	case st.program != nil && !st.strayed():
+		return need
 	}
-	return need
+	return 0
 }
 
 // unusedByPlan is how many bytes of whole pages a plan has that none of its blocks in use has a part of. Caller holds a.mu and no shard.
@@ -42,32 +46,53 @@ func (a *Caching) unusedByPlan(sh *shard) (bytes uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
-	live := st.live()
-	if ar := &st.arena; ar.mapped != 0 && ar.seg.vm != nil {
-		bytes = pagesBetween(live, ar.seg, nil, ar.seg.ptr, ar.mapped)
+	for _, r := range st.unused() {
+		bytes += r.size()
 	}
 	for _, b := range st.lent {
 		if b.expandable() && !st.stitched(b) {
-			bytes += pagesBetween(live, b.seg, b, b.ptr, b.size)
+			at := uint64(b.ptr - b.seg.ptr)
+			for _, r := range st.between(b.seg, b, run{at, at + b.size}) {
+				bytes += r.pages(b.seg.vm.page).size()
+			}
 		}
 	}
 	return bytes
 }
 
-// pagesBetween is how many bytes of whole pages lie between blocks in use, which are by address, of an arena or of a borrowed block.
-func pagesBetween(live []*block, seg *segment, home *block, from device.Ptr, size uint64) (bytes uint64) {
-	page, at, end := seg.vm.page, uint64(from-seg.ptr), uint64(from-seg.ptr)+size
+// unused are the parts of the arena, in whole pages, of which no block in use has anything, by address. Caller holds the shard.
+func (st *steps) unused() (list []run) {
+	ar := &st.arena
+	if ar.memory.bytes == 0 || ar.seg.vm == nil {
+		return nil
+	}
+	for _, part := range ar.memory.list {
+		for _, r := range st.between(ar.seg, nil, part) {
+			if r = r.pages(ar.seg.vm.page); r.from < r.to {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// between is what lies between the blocks in use in a part of an arena or of a borrowed block, whose addresses count from the beginning of the segment. Caller holds the shard.
+func (st *steps) between(seg *segment, home *block, part run) (list []run) {
+	at := part.from
 	gap := func(to uint64) {
-		if from, to := roundUp(at, page), to/page*page; from < to {
-			bytes += to - from
+		if at < to {
+			list = append(list, run{at, to})
 		}
 	}
-	for _, b := range live {
-		if b.slot.home == home && b.seg == seg {
-			gap(uint64(b.ptr - seg.ptr))
-			at = max(at, uint64(b.ptr.Add(b.size)-seg.ptr))
+	for _, b := range st.live() {
+		if b.slot.home != home || b.seg != seg {
+			continue
+		}
+		if from := uint64(b.ptr - seg.ptr); from >= part.from && from < part.to {
+			gap(from)
+			at = from + b.size
 		}
 	}
-	gap(end)
-	return bytes
+	gap(part.to)
+	return list
 }

@@ -193,10 +193,10 @@ func (a *Caching) standAside() error {
 		}
 		sh.mu.Unlock()
 		if !idle {
-			errs = append(errs, a.adoptFrom(sh))
+			errs = append(errs, a.adoptFrom(sh, true))
 			continue
 		}
-		_, err := a.trimArena(sh, unlimited)
+		_, err := a.trimArena(sh, 0, unlimited)
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, a.releaseBeside())...)

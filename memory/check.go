@@ -109,7 +109,9 @@ func (c *checker) plan(sh *shard) {
 		if h := b.slot.home; h != nil && h.state == stateLent && !sh.steps.stitched(h) {
 			from, to = h.ptr, h.ptr.Add(h.size)
 		} else if h == nil && ar.seg != nil {
-			from, to = ar.seg.ptr, ar.seg.ptr.Add(ar.mapped)
+			if at := uint64(b.ptr - ar.seg.ptr); ar.memory.has(at, at+b.size) {
+				from, to = b.ptr, b.ptr.Add(b.size)
+			}
 		}
 		if b.ptr < max(at, from) || b.ptr.Add(b.size) > to || b.shard != sh {
 			c.fail("planned block %#x of %d bytes: overlaps another one, or lies outside of its memory from %#x to %#x", b.ptr, b.size, from, to)
@@ -119,7 +121,7 @@ func (c *checker) plan(sh *shard) {
 		c.block(b)
 		c.bytes[b.kind][stateLent] -= int64(b.size)
 	}
-	mapped := int64(ar.mapped + sh.steps.stitchBytes())
+	mapped := int64(ar.memory.bytes + sh.steps.stitchBytes())
 	c.bytes[largePool][stateLent] += mapped
 	c.total[largePool] += mapped
 }

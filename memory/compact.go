@@ -37,7 +37,11 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	excess := a.affordable(r.policy, a.excess(d, r), movingPage(d))
 	grown, _ := a.growth(d, r)
 	before := uint64(a.dev.ReservedBytes.All.Current)
-	err := a.returnPages(a.donorsFor(grown, r), nil, excess)
+	own := r.shard // keeps its plan's pages, or else gives up all: see adoptAbove
+	if r.shard.goesBy((*steps).nearlyFollows) || r.shard.goesBy((*steps).strayed) {
+		own = nil
+	}
+	err := a.returnPages(a.donorsFor(grown, r), own, excess)
 	if gone := before - uint64(a.dev.ReservedBytes.All.Current); err == nil && gone < excess && grown != nil {
 		err = a.trimBeyond(grown, r.size, excess-gone)
 	}
@@ -68,7 +72,7 @@ func (a *Caching) trimBeyond(grown *block, size, bytes uint64) error {
 	return err
 }
 
-// returnPages gives bytes to the driver: whole pages of free blocks, and then, where those are not enough, what is behind the blocks in use in the arenas of
+// returnPages gives bytes to the driver: whole pages of free blocks, and then, where those are not enough, pages without blocks in use of the arenas of
 // plans, but one shard's. An arena whose program goes on has them mapped again. Caller holds a.mu and no shard.
 func (a *Caching) returnPages(free []*block, but *shard, bytes uint64) error {
 	for _, b := range free {
@@ -88,7 +92,7 @@ func (a *Caching) returnPages(free []*block, but *shard, bytes uint64) error {
 		if sh.steps == nil || sh == but {
 			continue
 		}
-		got, err := a.trimArena(sh, bytes)
+		got, err := a.trimArena(sh, 0, bytes)
 		if err != nil {
 			return err
 		}

@@ -75,8 +75,8 @@ func (a *Caching) grow(r *request) (*block, error) {
 	if b, err := a.takeBackFor(r); b != nil || err != nil {
 		return b, err
 	}
-	if !r.answer.outlives { // or it would be in the way of the steps to come
-		if b := r.shard.gapFor(r.size, smallLimit, r.answer.until); b != nil {
+	if r.usesGaps() {
+		if b := r.shard.gapFor(r.size, r.answer.until, false); b != nil {
 			return b, nil
 		}
 	}

@@ -15,6 +15,9 @@ func (st *steps) end() (settled bool) {
 		st.firsts.keep(&st.last, st.last.program, st.epoch-1)
 	}
 	st.leave()
+	if st.served != 0 && st.program != nil {
+		st.program.served = st.epoch
+	}
 	st.recognise()
 	if st.now.program != nil {
 		st.firsts.keep(&st.now, st.now.program, st.epoch)
@@ -207,16 +210,20 @@ func (st *steps) unproven() (n int) {
 // longestAway is for how many steps at most the arena is kept for a program.
 const longestAway = 1024
 
-// expects reports whether a program is taken to come back, and the arena kept for it: it was there lately, or not twice as long ago as it has stayed away before.
+// expects reports whether a program is taken to come back, and the arena kept for it: it was there lately, or not twice as long ago as it has stayed away before. One that came once is expected in the next
+// step.
 // So one that comes every so many steps finds its memory there, and one that comes no more has none after as many again.
 func (st *steps) expects(p *stepProgram) bool {
+	if !p.proven {
+		return st.epoch-p.used <= 1
+	}
 	return st.epoch-p.used <= max(recentSteps, min(2*p.away, longestAway))
 }
 
 // enough is how large the arena must be for the programs that are expected.
 func (st *steps) enough() (size uint64) {
 	for _, p := range st.programs {
-		if st.expects(p) {
+		if st.expects(p) || st.epoch-p.served <= 1 {
 			size = max(size, p.size)
 		}
 	}

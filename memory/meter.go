@@ -68,7 +68,7 @@ func (a *Caching) heldFromDriver() (sum int64) {
 	}
 	for _, sh := range *a.shards.Load() {
 		if sh.steps != nil {
-			sum += int64(sh.steps.arena.mapped + sh.steps.stitchBytes())
+			sum += int64(sh.steps.arena.memory.bytes + sh.steps.stitchBytes())
 		}
 	}
 	return sum

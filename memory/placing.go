@@ -26,7 +26,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 	sh.mu.Unlock()
 	before, held, page := a.without()+leastOver, a.allocatedBytes(), a.arenaPage(sh)
 	sh.mu.Lock()
-	own, grown := st.own(), uint64(a.dev.ReservedBytes.All.Current)-st.arena.mapped > st.beside
+	own, grown := st.own(), uint64(a.dev.ReservedBytes.All.Current)-st.arena.memory.bytes > st.beside
 	var todo []*stepProgram
 	if !st.adopted.waits() && st.pause == 0 && a.plan.unrest.stand == serving {
 		todo = slices.DeleteFunc(st.unplaced(before), (*stepProgram).rests)
@@ -285,12 +285,8 @@ func (a *Caching) without() uint64 {
 func (a *Caching) shrinkArena(sh *shard) error {
 	sh.mu.Lock()
 	keep := sh.steps.enough()
-	excess := sh.steps.arena.mapped - min(sh.steps.arena.mapped, keep)
 	sh.mu.Unlock()
-	if excess < a.arenaPage(sh) {
-		return nil
-	}
-	_, err := a.trimArena(sh, excess)
+	_, err := a.trimArena(sh, keep, unlimited)
 	return err
 }
 
@@ -299,7 +295,8 @@ func (a *Caching) needs(sh *shard, p *stepProgram) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st, pl := sh.steps, p.placed
-	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.mapped + roundUp(max(pl.Size, st.roomBeside(p)), a.arenaPage(sh))
+	size := roundUp(pl.Size, a.arenaPage(sh))
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.memory.bytes + size + st.arena.memory.within(size, st.roomBeside(p))
 	used := st.homesBeside(p)
 	for _, l := range pl.homes {
 		used[l.home] = true
@@ -331,8 +328,8 @@ func (a *Caching) unusedElsewhere(sh *shard) (bytes uint64) {
 			continue
 		}
 		o.mu.Lock()
-		if ar := o.steps.arena; ar.mapped != 0 && ar.seg.vm != nil {
-			bytes += ar.mapped - roundUp(o.steps.inUse(), ar.seg.vm.page)
+		for _, r := range o.steps.unused() {
+			bytes += r.size()
 		}
 		o.mu.Unlock()
 	}

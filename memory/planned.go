@@ -163,7 +163,7 @@ func (p *Plan) Step() error {
 			sh.steps.forget()
 		}
 		sh.steps.repin(refused)
-		sh.steps.beside = uint64(a.dev.ReservedBytes.All.Current) - sh.steps.arena.mapped
+		sh.steps.beside = uint64(a.dev.ReservedBytes.All.Current) - sh.steps.arena.memory.bytes
 		sh.mu.Unlock()
 		errs = append(errs, a.shrinkArena(sh))
 		if settled || refused && a.aboveBound() { // or it stays: who asks for nothing is asked for nothing
@@ -232,15 +232,17 @@ func (a *Caching) planned(sh *shard, size uint64) *block {
 	if s == nil {
 		return nil
 	}
-	if s.end > st.arena.mapped {
+	if !st.arena.holds(s) {
 		p, arranged, epoch, next, said := st.program, st.arranged, st.epoch, st.next, st.answer
+		until := p.until[next-1]
 		sh.mu.Unlock()
-		err := a.extendArena(sh, s.end, s.size)
+		err := a.extendArena(sh, s.bytes())
 		sh.mu.Lock()
 		// Another goroutine may have been given a later slot meanwhile, which has a part of this one, or the slot may be no more.
 		changed := st.program != p || st.arranged != arranged || st.epoch != epoch || st.next != next
-		if err != nil || changed || s.end > st.arena.mapped || !st.vacant(p, s) {
+		if err != nil || changed || !st.arena.holds(s) || !st.vacant(p, s) {
 			st.answer = said
+			st.answer.until = until
 			st.decline(&st.refused)
 			return nil
 		}
@@ -290,7 +292,7 @@ func (p *Plan) stats() PlanStats {
 			sum.Outside += c.Outside + uint64(st.outside)
 			sum.Placed += c.Placed
 			sum.Programs += len(st.programs)
-			sum.Arena += st.arena.mapped + st.stitchBytes()
+			sum.Arena += st.arena.memory.bytes + st.stitchBytes()
 			d := st.demand()
 			now.bound, now.size = now.bound+d.bound, now.size+d.size
 		}

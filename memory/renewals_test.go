@@ -32,7 +32,7 @@ func TestPlan_GradientsThatAreKeptInEveryOtherStep(t *testing.T) {
 		r.check()
 	}
 	require.Zero(t, p.Stats().Deviations())
-	require.EqualValues(t, recentSteps-1, p.Stats().Outside)
+	require.EqualValues(t, recentSteps, p.Stats().Outside)
 	require.EqualValues(t, 68*mib, r.reserved()) // the state, the batch, and 46 and 16
 	r.free(gradient, state)
 	require.NoError(t, p.Close())

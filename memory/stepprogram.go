@@ -16,6 +16,7 @@ type stepProgram struct {
 	brief    []brief   // of those: how it has been since
 	seconds  []seconds // and of those that were asked for beside an older one
 	used     uint32    // the last step that had these requests
+	served   uint32    // the last step that had places of it, although it may have gone another way
 	away     uint32    // the longest time after which another one had them, in steps
 	proven   bool      // another step had them
 	needs    uint64    // how much would be reserved with the placement in force. It is not while a step takes less without it
@@ -54,6 +55,14 @@ type slot struct {
 	before []int32 // slots that had its bytes last in the step
 	turn   *turn
 	left   bool // listed in steps.left
+}
+
+// bytes are those of the arena that a slot has.
+func (s *slot) bytes() run { return run{s.end - min(s.end, s.size), s.end} }
+
+// holds reports whether all of a slot that has a place in the arena has memory.
+func (ar *arena) holds(s *slot) bool {
+	return s.end <= ar.memory.head || ar.memory.has(s.end-s.size, s.end)
 }
 
 // turn is what other slots ask about a slot, for each request: twice the last step that it was handed out in, and one more while its block is in use, or pending. Beside

@@ -155,6 +155,7 @@ func (st *steps) serve(size uint64) *slot {
 		return st.decline(&st.outside)
 	}
 	if !st.vacant(p, s) {
+		st.answer.until = p.until[i]
 		return st.decline(&st.refused)
 	}
 	return s
@@ -164,6 +165,21 @@ func (st *steps) serve(size uint64) *slot {
 // is left out once, at the beginning, is no other way.
 func (st *steps) strayed() bool { return st.missed*trust > st.next || 2*st.skipped > st.next+lookahead }
 
+// nearlyFollows reports whether the present step goes by its program, but for very few requests, or has not begun to work, when that is not known.
+func (st *steps) nearlyFollows() bool {
+	return st.fresh || (st.missed+st.refused)*trust*trust <= st.next
+}
+
+// goesBy asks something of the step of a shard, if it has a program. Caller holds a.mu and no shard.
+func (sh *shard) goesBy(what func(*steps) bool) bool {
+	if sh.steps == nil {
+		return false
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.steps.program != nil && what(sh.steps)
+}
+
 // serveNext serves a request that is the next one of a step that has gone by its program so far, with nothing in the way: what serve does for nearly all requests, at once.
 // It returns nil if there is anything to think about.
 func (st *steps) serveNext(size uint64) *slot {
@@ -172,7 +188,7 @@ func (st *steps) serveNext(size uint64) *slot {
 		return nil
 	}
 	s := &p.slots[i]
-	if s.size != size || s.b == nil || s.turn.taken() || s.end > st.arena.mapped || s.home != nil && s.home.state != stateLent {
+	if s.size != size || s.b == nil || s.turn.taken() || s.end > st.arena.memory.head && !st.arena.holds(s) || s.home != nil && s.home.state != stateLent {
 		return nil
 	}
 	was, turns := over(st.epoch), p.turns
@@ -275,7 +291,19 @@ func (st *steps) vacant(p *stepProgram, s *slot) bool {
 		return false
 	}
 	visits := mostVisited
-	return st.passed(p, s, &visits)
+	return st.passed(p, s, &visits) || visits < 0 && !p.takenIn(s)
+}
+
+// takenIn reports whether a block of the program is in use where a slot is, by looking at all.
+func (p *stepProgram) takenIn(s *slot) bool {
+	for i, t := range p.turns {
+		if t.taken() {
+			if b := p.slots[i].b; b.ptr < s.b.ptr.Add(s.size) && s.b.ptr < b.ptr.Add(b.size) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (st *steps) passed(p *stepProgram, s *slot, visits *int) bool {
@@ -340,14 +368,4 @@ func (st *steps) liveUntil(requests int32) []*block {
 	}
 	slices.SortFunc(list, compareAddress)
 	return list
-}
-
-// inUse is how many bytes from its beginning the arena must keep.
-func (st *steps) inUse() (bytes uint64) {
-	for _, b := range st.live() {
-		if b.slot.home == nil {
-			bytes = max(bytes, uint64(b.ptr.Add(b.size)-st.arena.seg.ptr))
-		}
-	}
-	return bytes
 }

@@ -160,6 +160,9 @@ func (a *Caching) makeStitches(sh *shard, pl *placement) (bool, error) {
 	for _, n := range pl.stitches {
 		need += n.pages
 	}
+	if err := a.makeRoomForStitches(sh, need); err != nil {
+		return false, err
+	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if st := sh.steps; !st.canStitch(pl.stitches) || need != 0 && !a.mayReserve(need) {
@@ -182,6 +185,23 @@ func (a *Caching) makeStitches(sh *shard, pl *placement) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// makeRoomForStitches gives what is cached back for need bytes of pages, and then what the arena has and no block is in: the placement needs less of it than there was. Caller holds a.mu and no
+// shard.
+func (a *Caching) makeRoomForStitches(sh *shard, need uint64) error {
+	if need == 0 {
+		return nil
+	}
+	if err := a.makeRoom(sh, need, 0, false); err != nil {
+		return err
+	}
+	p := a.policy.Load()
+	if p.compaction == 0 || !p.expandable {
+		return nil
+	}
+	_, err := a.trimArena(sh, 0, a.allAbove(p, need, 0))
+	return err
 }
 
 // canStitch reports whether blocks are borrowed still, and nobody has a place there.

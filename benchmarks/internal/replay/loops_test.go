@@ -11,7 +11,7 @@ import (
 func TestRun_PlannedLoops(t *testing.T) {
 	for name, most := range map[string]float64{
 		"vgg":         1.02, // 1.09
-		"vae":         1.15, // 1.22
+		"vae":         1.16, // 1.22
 		"autoencoder": 1.15, // 1.50
 	} {
 		t.Run(name, func(t *testing.T) {
