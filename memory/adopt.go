@@ -66,7 +66,7 @@ func (a *Caching) adoptFrom(sh *shard, waits bool) error {
 	st.lent = kept
 	st.left = slices.DeleteFunc(st.left, func(b *block) bool { return b.slot == nil })
 	st.forgetPlaces()
-	if waits {
+	if st.strays++; waits || st.strays > freeTries { // some programs always go another way
 		st.adopted.again(true)
 	}
 	return err

@@ -29,6 +29,7 @@ type steps struct {
 	tried         bool // something was placed in this step
 	futile, pause int  // steps in a row in which that was of no use, and for how many steps more nothing is placed
 
+	strays         int            // times that the plan gave everything up
 	adopted        patience       // with requests that would have failed for the plan's sake, see adopt
 	repins, others patience       // with blocks that stay where others should be, see pins.go, and with models that take turns, see another
 	kept           uint64         // the most that stayed, in bytes
@@ -165,9 +166,9 @@ func (st *steps) serve(size uint64) *slot {
 // is left out once, at the beginning, is no other way.
 func (st *steps) strayed() bool { return st.missed*trust > st.next || 2*st.skipped > st.next+lookahead }
 
-// nearlyFollows reports whether the present step goes by its program, but for very few requests, or has not begun to work, when that is not known.
+// nearlyFollows reports whether the present step goes by its program, but for very few requests of all that it has, or has not begun to work, when that is not known.
 func (st *steps) nearlyFollows() bool {
-	return st.fresh || (st.missed+st.refused)*trust*trust <= st.next
+	return st.fresh || (st.missed+st.refused)*trust*trust <= max(st.next, len(st.program.slots))
 }
 
 // goesBy asks something of the step of a shard, if it has a program. Caller holds a.mu and no shard.
