@@ -295,8 +295,7 @@ func (a *Caching) needs(sh *shard, p *stepProgram) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st, pl := sh.steps, p.placed
-	size := roundUp(pl.Size, a.arenaPage(sh))
-	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.memory.bytes + size + st.arena.memory.within(size, st.roomBeside(p))
+	bytes := uint64(a.dev.ReservedBytes.All.Current) - st.arena.memory.bytes + roundUp(max(pl.Size, st.roomBeside(p)), a.arenaPage(sh))
 	used := st.homesBeside(p)
 	for _, l := range pl.homes {
 		used[l.home] = true

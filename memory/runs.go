@@ -52,16 +52,6 @@ func (s *runs) lacks(from, to uint64) (list []run) {
 	return list
 }
 
-// within is how much has memory from one offset to another.
-func (s *runs) within(from, to uint64) (bytes uint64) {
-	for _, r := range s.list[s.after(from):] {
-		if r.from < to {
-			bytes += min(r.to, to) - max(r.from, from)
-		}
-	}
-	return bytes
-}
-
 // add gives memory to a part that has none.
 func (s *runs) add(r run) {
 	if r.from == r.to {
