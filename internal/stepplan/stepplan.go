@@ -53,6 +53,7 @@ type Figures struct {
 	Served     uint64 `json:"served"`     // requests that were given the place of the plan
 	Deviations uint64 `json:"deviations"` // those that were not expected, or whose place was taken
 	Unknown    uint64 `json:"unknown"`    // those of steps that had no placement
+	Aside      int    `json:"aside"`      // steps for which the plan stood aside
 	Arena      uint64 `json:"arena_bytes"`
 	Bound      uint64 `json:"bound_bytes"` // what the steps have alive at once
 }
@@ -63,11 +64,15 @@ func Of(p *memory.Plan) *Figures {
 		return nil
 	}
 	s := p.Stats()
-	return &Figures{Steps: s.Steps, Served: s.Served, Deviations: s.Deviations(), Unknown: s.Unknown, Arena: s.Arena, Bound: s.Bound}
+	return &Figures{Steps: s.Steps, Served: s.Served, Deviations: s.Deviations(), Unknown: s.Unknown, Aside: s.Aside, Arena: s.Arena, Bound: s.Bound}
 }
 
 // String is a line for people.
 func (f *Figures) String() string {
-	return fmt.Sprintf("%d requests served in %d steps, %d deviations, %d without a placement, arena %s, bound %s", f.Served, f.Steps, f.Deviations, f.Unknown,
+	aside := ""
+	if f.Aside != 0 {
+		aside = fmt.Sprintf(", stood aside for %d steps", f.Aside)
+	}
+	return fmt.Sprintf("%d requests served in %d steps, %d deviations, %d without a placement%s, arena %s, bound %s", f.Served, f.Steps, f.Deviations, f.Unknown, aside,
 		device.FormatBytes(f.Arena), device.FormatBytes(f.Bound))
 }

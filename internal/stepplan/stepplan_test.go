@@ -28,7 +28,9 @@ func TestFigures_TellWhatHadNoPlacement(t *testing.T) {
 	require.Equal(t, "0 requests served in 1 steps, 0 deviations, 3 without a placement, arena 0B, bound 0B", f.String())
 	text, err := json.Marshal(f)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"steps":1,"served":0,"deviations":0,"unknown":3,"arena_bytes":0,"bound_bytes":0}`, string(text))
+	require.JSONEq(t, `{"steps":1,"served":0,"deviations":0,"unknown":3,"aside":0,"arena_bytes":0,"bound_bytes":0}`, string(text))
+	f.Aside = 7
+	require.Contains(t, f.String(), "3 without a placement, stood aside for 7 steps, arena")
 	require.NoError(t, a.Close())
 	require.Nil(t, Of(nil))
 }
