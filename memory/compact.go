@@ -37,11 +37,11 @@ func (a *Caching) compact(d VirtualDriver, r *request) (*block, error) {
 	excess := a.affordable(r.policy, a.excess(d, r), movingPage(d))
 	grown, _ := a.growth(d, r)
 	before := uint64(a.dev.ReservedBytes.All.Current)
-	own := r.shard // keeps its plan's pages, or else gives up all: see adoptAbove
-	if r.shard.goesBy((*steps).nearlyFollows) || r.shard.goesBy((*steps).strayed) {
-		own = nil
+	var but *shard
+	if r.shard.goesBy((*steps).partlyFollows) { // its plan keeps its pages, or gives up all: see adoptAbove
+		but = r.shard
 	}
-	err := a.returnPages(a.donorsFor(grown, r), own, excess)
+	err := a.returnPages(a.donorsFor(grown, r), but, excess)
 	if gone := before - uint64(a.dev.ReservedBytes.All.Current); err == nil && gone < excess && grown != nil {
 		err = a.trimBeyond(grown, r.size, excess-gone)
 	}

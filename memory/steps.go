@@ -171,6 +171,9 @@ func (st *steps) nearlyFollows() bool {
 	return st.fresh || (st.missed+st.refused)*trust*trust <= max(st.next, len(st.program.slots))
 }
 
+// partlyFollows reports whether it goes by its program, but not nearly.
+func (st *steps) partlyFollows() bool { return !st.nearlyFollows() && !st.strayed() }
+
 // goesBy asks something of the step of a shard, if it has a program. Caller holds a.mu and no shard.
 func (sh *shard) goesBy(what func(*steps) bool) bool {
 	if sh.steps == nil {
