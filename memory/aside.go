@@ -14,7 +14,7 @@ const (
 	mostVoid  = 3       // times in a row that nothing is concluded from steps, as new ones were learned
 	learning  = 64      // steps of which nothing is concluded, after the plan has begun, and after it has stood aside
 	settling  = 16      // steps that the caching allocator has for finding its memory, before it is looked at how that goes
-	overBound = 2 * mib // more than the bound of compaction, as pages are whole
+	overBound = 4 * mib // more than the bound of compaction, as pages are whole: at the end of an arena and of what is beside it
 )
 
 // For how many steps the plan stands aside, or does not ask again whether it should: twice as many each time.
