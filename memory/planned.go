@@ -114,8 +114,11 @@ const (
 )
 
 // Step ends a step and begins the next. The first request of the step waits at most 50 ms for the placement of what was learned; a longer one is in force from
-// a later step on. An error is one of the driver, when the step that ends began, or says that the plan is closed or nil. Blocks in use stay valid, and what other goroutines do meanwhile belongs to either step.
+// a later step on. An error is one of the driver, when the step that ends began, or says that the plan is closed; a nil plan is none. Blocks in use stay valid, and what other goroutines do meanwhile belongs to either step.
 func (p *Plan) Step() error {
+	if p == nil {
+		return nil
+	}
 	if p.absent() {
 		return argumentErr("Step", "no plan")
 	}

@@ -58,6 +58,8 @@ func (o *options) check(rest []string) error {
 		return errors.New("-all takes no other flags")
 	case o.all == "" && o.trace == "":
 		return errors.New("-trace or -all is missing")
+	case o.expect != "" && o.compact:
+		return errors.New("-expect is for -allocator caching and naive: expected files have what an allocator with these settings did")
 	}
 	if ext := strings.ToLower(filepath.Ext(o.plot)); o.plot != "" && ext != ".png" && ext != ".svg" {
 		return fmt.Errorf("-plot %s: the name must end in .png or .svg", o.plot)

@@ -138,6 +138,7 @@ func TestRun_ReplaysOnTheHost(t *testing.T) {
 func TestRun_ReportsWrongFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-trace or -all is missing":                                   {},
+		"-expect is for -allocator caching and":                       {"-trace", "x", "-expect", "y", "-allocator", "planned"},
 		"provided but not defined: -what":                             {"-what"},
 		`unexpected argument "more"`:                                  {"-trace", "x", "more"},
 		`"12MX" is not a number of bytes`:                             {"-trace", "x", "-capacity", "12MX"},

@@ -46,7 +46,11 @@ func writeHead(w io.Writer, t *trace.Trace, r *replay.Result, direct bool) {
 		text = "none: a driver call for each request"
 	}
 	fmt.Fprintf(w, "settings\t%s\n", text)
-	fmt.Fprintf(w, "time\t%.0f ns per allocation and its free, warm\n", r.NsPerPair)
+	fmt.Fprintf(w, "time\t%.0f ns per allocation and its free, in a second pass over all of the trace\n", r.NsPerPair)
+	if s := r.Steady; s != nil {
+		fmt.Fprintf(w, "steady\t%.3f of what is active reserved at most from mark %d on, %d requests not by the plan\n", float64(s.PeakReserved)/float64(max(s.PeakActive, 1)), s.FromMark, s.Deviations)
+		fmt.Fprintf(w, "\t%.1f driver calls a step, %.1f in the second half of these steps; %.0f ns per allocation and its free in the median step\n", s.DriverCallsPerStep, s.LateCallsPerStep, s.NsPerPair)
+	}
 }
 
 func settings(c replay.Config) string {
