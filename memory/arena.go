@@ -76,7 +76,7 @@ func (a *Caching) mayReserve(bytes uint64) bool {
 // besideArenas is for a request for which there is no memory although all caches are given back: arenas take what segments of usual sizes would have
 // had. It serves r from a gap of the arena, from one that is mapped for it there, or from a segment that is no larger than it must be, and at last from what plans have. Caller holds a.mu and no shard.
 func (a *Caching) besideArenas(r *request) (*block, error) {
-	if a.plan == nil || a.beyond(r) {
+	if a.plan == nil || r.lends || a.beyond(r) {
 		return nil, nil
 	}
 	if b := r.shard.gapFor(r.size, 0, true); b != nil {

@@ -15,7 +15,7 @@ import (
 
 // CapturePlan says that the work is a step that the allocator's plan has just seen on the same stream, whose blocks then have fixed places in the graph's pool too. It
 // changes nothing if the allocator has no plan, or that knows no step of the stream. A capture is no step of the plan: before the next one the step must have run as
-// it is once more.
+// it is once more, or what is not as in the step that ran last is the pool's affair.
 func CapturePlan() CaptureOption { return func(o *captureOptions) { o.planned = true } }
 
 // planCapture gives the pool of a capture on s a block for the step that the plan has seen last. If there is no memory for it, the pool is as it was.
@@ -87,7 +87,7 @@ func (p *stepProgram) copy() *stepProgram {
 func (a *Caching) lendNew(sh *shard, size uint64) (*block, error) {
 	p := a.policy.Load()
 	size = p.blockSize(size)
-	r := &request{policy: p, shard: sh, kind: p.pool(size), bytes: size, size: size, site: a.behalf}
+	r := &request{policy: p, shard: sh, kind: p.pool(size), bytes: size, size: size, site: a.behalf, lends: true}
 	b, err := a.grow(r)
 	if err != nil {
 		if errors.Is(err, ErrOutOfMemory) {

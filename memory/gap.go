@@ -13,7 +13,7 @@ import (
 // the middle of a gap would keep large ones out of it, if the step goes by the plan. Caller holds a.mu and no shard.
 func (r *request) usesGaps() bool {
 	st := r.shard.steps
-	if st == nil || r.answer.outlives {
+	if st == nil || r.answer.outlives || r.lends {
 		return false
 	}
 	if r.answer.until != 0 {

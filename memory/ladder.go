@@ -15,6 +15,7 @@ type request struct {
 	size      uint64       // rounded: the block's size
 	site      journal.Site // of the call, for the history
 	answer    answer       // of the plan, if there is one
+	lends     bool         // its block is to be a plan's memory, and so no part of that
 	inPages   bool         // the limit counts what it takes of expandable segments, as it does for arenas, and not a segment
 	overLimit bool         // the last attempt failed because of the limit
 	releases  releases     // what it had to give back on the way
