@@ -48,7 +48,7 @@ func (a *Caching) begin(sh *shard, size uint64) error {
 			most = max(most, mayNeed(held-min(held, own), alive, page)+roundUp(own, page))
 		}
 		if p.insists && p.placed == nil {
-			most = max(most, uint64(insistBound*float64(held+alive))+page)
+			most = max(most, uint64(insistBound*float64(held+alive))+page, p.had+page)
 			p.insists, p.alone = false, true
 			if err := a.takeBackNow(sh); err != nil {
 				return err

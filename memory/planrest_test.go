@@ -82,6 +82,7 @@ func TestPlan_KindsInTurnComeToRest(t *testing.T) {
 		{"a segment that is larger than what is held", "", []uint64{14857783}, [][]uint64{{11 * mib}, {5 * mib}, {15 * mib}}, 0},
 		{"what is held ends within a page", compacting102, []uint64{5 * mib, 7 * mib, 5 * mib}, [][]uint64{{15 * mib}, {16 * mib}}, 1.05},
 		{"the smaller one between", compacting102, []uint64{5 * mib, 7 * mib, 5 * mib}, [][]uint64{{14872487}, {16 * mib}, {3 * mib}}, 1.05},
+		{"a page more than without a plan", "expandable_segments:True", []uint64{6916033, 177}, [][]uint64{{15892911}, {8569110, 34144804}}, 1.36},
 		{"large ones", compacting102, []uint64{51 * mib, 70 * mib, 50 * mib}, [][]uint64{{141 * mib}, {160 * mib}}, 1.05},
 	} {
 		t.Run(c.name, func(t *testing.T) {
