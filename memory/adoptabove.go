@@ -1,9 +1,8 @@
 package memory
 
-// adoptAbove is for a request for which need bytes more are reserved than compaction allows, although all caches have given what they have: pages between the blocks of a plan that are in use
-// serve it. The plan of r's stream gives up its places, which the next steps get anew. The block is in no index, and nil if pages are to be mapped for r. Caller holds a.mu and no shard.
-//
-//	| held | not in use now ........ | held |      the end of an arena, which is all that it gives otherwise, is in use
+// adoptAbove is for a request for which need bytes more are reserved than compaction allows, although all caches have given what they have, and arenas their free pages, where the step may take those:
+// what lies between the blocks of a plan that are in use serves it, whole pages or not. The plan of r's stream gives up its places, which the next steps get anew. The block is in no index, and nil if
+// pages are to be mapped for r. Caller holds a.mu and no shard.
 func (a *Caching) adoptAbove(d VirtualDriver, r *request, need uint64) (*block, error) {
 	if r.shard.pool != nil || a.unusedByPlan(r.shard) < a.worthAdopting(r.shard, need) || a.beyond(r) {
 		return nil, nil
@@ -46,13 +45,14 @@ func (a *Caching) unusedByPlan(sh *shard) (bytes uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st := sh.steps
-	for _, r := range st.unused() {
+	live := st.live()
+	for _, r := range st.unused(live) {
 		bytes += r.size()
 	}
 	for _, b := range st.lent {
 		if b.expandable() && !st.stitched(b) {
 			at := uint64(b.ptr - b.seg.ptr)
-			for _, r := range st.between(b.seg, b, run{at, at + b.size}) {
+			for _, r := range gapsBetween(live, b.seg, b, run{at, at + b.size}) {
 				bytes += r.pages(b.seg.vm.page).size()
 			}
 		}
@@ -60,14 +60,14 @@ func (a *Caching) unusedByPlan(sh *shard) (bytes uint64) {
 	return bytes
 }
 
-// unused are the parts of the arena, in whole pages, of which no block in use has anything, by address. Caller holds the shard.
-func (st *steps) unused() (list []run) {
+// unused are the parts of the arena, in whole pages, of which none of the blocks in use, live, has anything, by address. Caller holds the shard.
+func (st *steps) unused(live []*block) (list []run) {
 	ar := &st.arena
 	if ar.memory.bytes == 0 || ar.seg.vm == nil {
 		return nil
 	}
 	for _, part := range ar.memory.list {
-		for _, r := range st.between(ar.seg, nil, part) {
+		for _, r := range gapsBetween(live, ar.seg, nil, part) {
 			if r = r.pages(ar.seg.vm.page); r.from < r.to {
 				list = append(list, r)
 			}
@@ -76,15 +76,15 @@ func (st *steps) unused() (list []run) {
 	return list
 }
 
-// between is what lies between the blocks in use in a part of an arena or of a borrowed block, whose addresses count from the beginning of the segment. Caller holds the shard.
-func (st *steps) between(seg *segment, home *block, part run) (list []run) {
+// gapsBetween is what lies between blocks, which are by address, in a part of an arena or of a borrowed block, whose addresses count from the beginning of the segment.
+func gapsBetween(blocks []*block, seg *segment, home *block, part run) (list []run) {
 	at := part.from
 	gap := func(to uint64) {
 		if at < to {
 			list = append(list, run{at, to})
 		}
 	}
-	for _, b := range st.live() {
+	for _, b := range blocks {
 		if b.slot.home != home || b.seg != seg {
 			continue
 		}

@@ -158,7 +158,7 @@ func (a *Caching) trimArena(sh *shard, from, most uint64) (gone uint64, err erro
 	page := ar.seg.vm.page
 	from = roundUp(from, page)
 	waited := false
-	for _, r := range slices.Backward(sh.steps.unused()) {
+	for _, r := range slices.Backward(sh.steps.unused(sh.steps.live())) {
 		r.from = max(r.from, from)
 		if r.from >= r.to || gone >= most {
 			break

@@ -115,7 +115,7 @@ func (sh *shard) placeInArena(size uint64) (best run, ok bool) {
 			best, least = run{from, from + size}, need
 		}
 	}
-	for _, gap := range sh.steps.between(ar.seg, nil, run{0, ar.seg.size}) {
+	for _, gap := range gapsBetween(sh.steps.live(), ar.seg, nil, run{0, ar.seg.size}) {
 		try(gap, gap.from)
 		for _, r := range ar.memory.list {
 			try(gap, r.from)

@@ -327,7 +327,7 @@ func (a *Caching) unusedElsewhere(sh *shard) (bytes uint64) {
 			continue
 		}
 		o.mu.Lock()
-		for _, r := range o.steps.unused() {
+		for _, r := range o.steps.unused(o.steps.live()) {
 			bytes += r.size()
 		}
 		o.mu.Unlock()
