@@ -199,8 +199,13 @@ func WatchPasses(_ training.Key, g *Graph, w PassWatcher) {
 	g.watching = append(others, w)
 }
 
-// PassWatchers are those of g, in the order in which they are told.
-func PassWatchers(_ training.Key, g *Graph) []PassWatcher { return g.watching }
+// PassWatchers are those of g, in the order in which they are told. Nil has none.
+func PassWatchers(_ training.Key, g *Graph) []PassWatcher {
+	if g == nil {
+		return nil
+	}
+	return g.watching
+}
 
 // WatchesPasses reports whether w was given to WatchPasses for g.
 func WatchesPasses(_ training.Key, g *Graph, w PassWatcher) bool {

@@ -7,8 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cistern-ml/cistern/autograd"
+	"github.com/cistern-ml/cistern/internal/training"
 	"github.com/cistern-ml/cistern/tensor"
 )
+
+func TestNil_GraphsAreWatchedByNobody(t *testing.T) {
+	require.Empty(t, autograd.PassWatchers(training.Key{}, nil))
+	require.False(t, autograd.WatchesPasses(training.Key{}, nil, nil))
+	autograd.WatchPasses(training.Key{}, nil, nil)
+}
 
 func TestPieces_OfAFailedVariableKeepTheFirstError(t *testing.T) {
 	r := onHost(t)
