@@ -90,7 +90,7 @@ func gapsBetween(blocks []*block, seg *segment, home *block, part run) (list []r
 		}
 		if from := uint64(b.ptr - seg.ptr); from >= part.from && from < part.to {
 			gap(from)
-			at = from + b.size
+			at = max(at, from+b.size) // places of other times overlap
 		}
 	}
 	gap(part.to)

@@ -156,7 +156,9 @@ func (a *Caching) trimArena(sh *shard, from, most uint64) (gone uint64, err erro
 		return 0, nil
 	}
 	page := ar.seg.vm.page
-	from = roundUp(from, page)
+	if from = roundUp(from, page); ar.memory.list[len(ar.memory.list)-1].to <= from { // after nearly every step
+		return 0, nil
+	}
 	waited := false
 	for _, r := range slices.Backward(sh.steps.unused(sh.steps.live())) {
 		r.from = max(r.from, from)

@@ -33,19 +33,24 @@ func (s *recordingStream) Synchronize(ctx context.Context) error {
 	return s.Stream.Synchronize(ctx)
 }
 
-// Pages are not moved in a capture, for which the work on its stream would have to end: also where only the stream knows of it.
-func TestCaptureGraph_MovesNoPages(t *testing.T) {
-	dev := sim.New(gib)
-	c, err := ParseConfig("expandable_segments:True,expandable_segments_compaction:1.02")
+// onRecordingStream is an allocator of a device that has such a stream, and what takes blocks there.
+func onRecordingStream(t *testing.T, conf string) (*Caching, *recordingStream, func(bytes uint64) Block) {
+	dev := sim.New(8 * gib)
+	c, err := ParseConfig(conf)
 	require.NoError(t, err)
 	a, err := New(dev, c)
 	require.NoError(t, err)
 	s := &recordingStream{Stream: dev.DefaultStream()}
-	take := func(bytes uint64) Block {
+	return a, s, func(bytes uint64) Block {
 		b, err := a.Alloc(bytes, s)
 		require.NoError(t, err)
 		return b
 	}
+}
+
+// Pages are not moved in a capture, for which the work on its stream would have to end: also where only the stream knows of it.
+func TestCaptureGraph_MovesNoPages(t *testing.T) {
+	a, s, take := onRecordingStream(t, compacting102)
 	var kept []Block
 	g, err := a.CaptureGraph(s, func() error {
 		x := take(100 * mib)

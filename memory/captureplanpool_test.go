@@ -4,24 +4,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/cistern-ml/cistern/device/sim"
 )
 
 // What a pool lends to a capture is no part of what it has lent to another one: a block that stayed kept that lent, and the gap beside it was lent again, and never given back.
 func TestCaptureGraph_PlannedIntoAPoolWithAGap(t *testing.T) {
 	for _, conf := range []string{"", "expandable_segments:True", compacting102} {
-		dev := sim.New(8 * gib)
-		c, err := ParseConfig(conf)
-		require.NoError(t, err)
-		a, err := New(dev, c)
-		require.NoError(t, err)
-		s := &recordingStream{Stream: dev.DefaultStream()}
-		take := func(bytes uint64) Block {
-			b, err := a.Alloc(bytes, s)
-			require.NoError(t, err)
-			return b
-		}
+		a, s, take := onRecordingStream(t, conf)
 		plan, err := a.NewPlan(PlanWait(longWait))
 		require.NoError(t, err)
 		for range 4 {

@@ -40,12 +40,13 @@ func (sh *shard) gapFor(size uint64, until int32, last bool) *block {
 	}
 	best := gap{size: unlimited}
 	live := st.liveUntil(until)
-	for _, r := range st.arena.memory.list {
-		best.look(live, st.arena.seg, nil, st.arena.seg.ptr.Add(r.from), r.size(), size)
+	for _, part := range st.arena.memory.list {
+		best.look(live, st.arena.seg, nil, part, size)
 	}
 	for _, b := range st.lent {
 		if !st.stitched(b) && (last || until != 0 || st.stitchOf(b) == nil) {
-			best.look(live, b.seg, b, b.ptr, b.size, size)
+			at := uint64(b.ptr - b.seg.ptr)
+			best.look(live, b.seg, b, run{at, at + b.size}, size)
 		}
 	}
 	if best.seg == nil {
@@ -75,23 +76,15 @@ type gap struct {
 }
 
 // look takes a gap of size bytes and more, between blocks in use that are by address, if it is smaller than the one that was found.
-func (g *gap) look(live []*block, seg *segment, home *block, from device.Ptr, bytes, size uint64) {
-	if bytes < size {
+func (g *gap) look(live []*block, seg *segment, home *block, part run, size uint64) {
+	if part.size() < size {
 		return
 	}
-	at, end := from, from.Add(bytes)
-	try := func(to device.Ptr) {
-		if at < to && uint64(to-at) >= size && uint64(to-at) < g.size {
-			*g = gap{seg, home, at, uint64(to - at)}
+	for _, r := range gapsBetween(live, seg, home, part) {
+		if r.size() >= size && r.size() < g.size {
+			*g = gap{seg, home, seg.ptr.Add(r.from), r.size()}
 		}
 	}
-	for _, b := range live {
-		if b.ptr >= from && b.ptr < end {
-			try(b.ptr)
-			at = max(at, b.ptr.Add(b.size))
-		}
-	}
-	try(end)
 }
 
 // placeInArena is where in the arena so many bytes lie between blocks in use and need the fewest pages, false if there is no such place. Caller holds a.mu and no shard.

@@ -288,6 +288,9 @@ func (st *steps) leave() {
 // most slots that vacant looks at for one request, where requests were left out.
 const mostVisited = 64
 
+// mostScanned is how many slots a program may have for which all are looked at where those were not enough: that may be so for each request of a step.
+const mostScanned = 4096
+
 // vacant reports whether nobody has any part of a slot. It is enough to look at those that had its bytes last in this step: when they were
 // handed out, nobody else had them. Where one of them was not handed out in this step, those before it count.
 func (st *steps) vacant(p *stepProgram, s *slot) bool {
@@ -295,11 +298,11 @@ func (st *steps) vacant(p *stepProgram, s *slot) bool {
 		return false
 	}
 	visits := mostVisited
-	return st.passed(p, s, &visits) || visits < 0 && !p.takenIn(s)
+	return st.passed(p, s, &visits) || visits < 0 && len(p.turns) <= mostScanned && !p.occupied(s)
 }
 
-// takenIn reports whether a block of the program is in use where a slot is, by looking at all.
-func (p *stepProgram) takenIn(s *slot) bool {
+// occupied reports whether a block of the program is in use where a slot is, by looking at all.
+func (p *stepProgram) occupied(s *slot) bool {
 	for i, t := range p.turns {
 		if t.taken() {
 			if b := p.slots[i].b; b.ptr < s.b.ptr.Add(s.size) && s.b.ptr < b.ptr.Add(b.size) {
