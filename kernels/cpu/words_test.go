@@ -46,17 +46,30 @@ func requireBits[T number](t *testing.T, want, got []T, name string) {
 	}
 }
 
-var kept any
+// kept is the memory that views were made of last, more than a call has operands: a view has an address, which keeps nothing from the garbage collector.
+var kept struct {
+	sync.Mutex
+	last [16]any
+	next int
+}
+
+func keep(v any) {
+	kept.Lock()
+	defer kept.Unlock()
+	kept.last[kept.next%len(kept.last)] = v
+	kept.next++
+}
 
 // onHeap is memory whose address stays: stacks move.
 func onHeap[T any](n int) []T {
 	v := make([]T, n)
-	kept = v
+	keep(v)
 	return v
 }
 
 // straight is a view of elements that lie side by side.
 func straight[T any](d dtype.DType, v []T) op.View {
+	keep(v)
 	w := op.View{Ptr: addressAt(&v[0]), DType: d, NDim: 1}
 	w.Shape[0], w.Strides[0] = len(v), 1
 	return w
